@@ -121,7 +121,7 @@ def test_time_memory_and_error(made: Made) -> None:
 def problems(made: Made) -> dict[str, tuple[Problem, RoundingProblem]]:
     """Collect one problem a level, as large as its peers can take, or the smallest found."""
     context = load_context(made.folder / "dhc")
-    extension = descend.extension_solver(
+    extension = descend.make_extension_solver(
         context, ListedAnswers(made.folder / "dhc", context), find_patterns(context)
     )
     seen: list[Any] = []

@@ -21,7 +21,7 @@ from topdown.inputs import read_table, text_columns
 from topdown.model import Histogram
 from topdown.plan import PublicContext, prepare
 from topdown.practice.synth import synth
-from topdown.solve import Tally, gram, project_segments, top_down_solver
+from topdown.solve import Tally, gram, make_top_down_solver, project_segments
 from topdown.solve.backends import Network, ortools_flow
 from topdown.solve.least_squares import Problem, solve_with
 from topdown.solve.rounding import RoundingProblem, build_network, round_by_milp, rounding
@@ -71,7 +71,10 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Proble
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(limits=1):
         patch.setattr("topdown.solve.top_down.solve_with", lambda n, p: (seen.append(p), solve_with(n, p))[1])
         patch.setattr("topdown.solve.top_down.round_table", lambda r: (seen.append(r), round_table(r))[1])
-        descent, tally = top_down_solver(context, targets, {"state": targets.tables[0].totals()}), Tally()
+        descent, tally = (
+            make_top_down_solver(context, targets, {"state": targets.tables[0].totals()}),
+            Tally(),
+        )
         nodes = [descent.root(tally)]
         for depth, name in enumerate(["county", "tract", "block_group", "block"]):
             seen.clear()

@@ -96,7 +96,7 @@ def solve_once(way: Simulation, noisy: tuple[NDArray[np.int32], ...]) -> tuple[H
     """Solve one draw with one worker; returns the leaf table, seconds and what did not converge."""
     nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in way.context.inhabited)
     start, cpu = time.monotonic(), time.process_time()
-    descent = way.descent.again(AnswersInMemory(nodes, noisy))
+    descent = way.solver.again(AnswersInMemory(nodes, noisy))
     leaves, tally = solve_tree(descent, way.context, 1, silent)
     seconds, cpu = time.monotonic() - start, time.process_time() - cpu
     levels = tally.levels.values()

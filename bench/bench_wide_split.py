@@ -17,7 +17,7 @@ from topdown.measure import load_records
 from topdown.model import Histogram
 from topdown.plan import PublicContext, prepare
 from topdown.practice.synth import synth
-from topdown.solve import LevelTally, Node, Tally, top_down_solver
+from topdown.solve import LevelTally, Node, Tally, make_top_down_solver
 
 GROWN = 4_560  # people of a made-up tract on average
 
@@ -54,7 +54,7 @@ def measure(n_tracts: int) -> tuple[int, float, LevelTally]:
         leaves = load_records(made.records, context).open_counts().whole()
     root, tracts = leaves.at_every_level(context.geography)[:2]
     targets, tally = Answers(context, tracts), Tally()
-    descent = top_down_solver(context, targets, {"state": root.totals()})
+    descent = make_top_down_solver(context, targets, {"state": root.totals()})
     with threadpool_limits(limits=1):
         start = time.process_time()
         descent.children(0, Node(0, root.cell, root.count), tally)

@@ -14,9 +14,9 @@ import pytest
 from tests.helpers.extension import Land, make_land
 from topdown.plan import prepare
 from topdown.solve.extend import (
-    extension_solver,
     extension_verdicts,
     find_patterns,
+    make_extension_solver,
     split_sizes,
 )
 
@@ -74,7 +74,7 @@ def test_sizes_are_those_of_the_descent(land):
     """A bound that the solver exceeds would be no bound; one of the plain solver would be of other cells."""
     context = prepare(land.run, land.base).context
     patterns = find_patterns(context)
-    extension = extension_solver(context, None, patterns)
+    extension = make_extension_solver(context, None, patterns)
     for depth in range(1, 3):
         table, most, solves = patterns.tables[depth - 1], 0, 0
         for node in range(table.n_nodes):

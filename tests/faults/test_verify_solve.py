@@ -163,7 +163,7 @@ def test_a_release_that_needed_the_failsafe(tmp_path: Path) -> None:
     moved = move_one(microdata(release), np.random.default_rng(1), between_leaves=True)
     context = load_context(release)
     descent = open_release(release, context)
-    own = solve_folder(release, context, descent=descent)
+    own = solve_folder(release, context, solver=descent)
     again = compare_with_published(
         context, descent, own, moved, json.loads((release / "solve.json").read_text())
     )

@@ -22,8 +22,8 @@ from topdown.solve import solve_tree, solved_release
 from topdown.solve.extend import (
     Patterns,
     assign_reserves,
-    extension_solver,
     find_patterns,
+    make_extension_solver,
     own_demands,
 )
 
@@ -143,7 +143,7 @@ def test_the_solved_table_meets_everything(seed: int, scarce: float) -> None:
     if not world.base.any():
         return
     context = world.context()
-    extension = extension_solver(context, NoisyAnswers(context, seed), find_patterns(context))
+    extension = make_extension_solver(context, NoisyAnswers(context, seed), find_patterns(context))
     leaves, tally = solve_tree(extension, context, 1, silent)
     out = solved_release(context, leaves, tally)
     table = out.leaves.whole().dense(0, len(context.geography.leaves))

@@ -20,16 +20,17 @@ from topdown.solve.implied import (
     System,
     eliminate,
     equivalent,
-    flow_system,
-    implied,
+    group_flow_system,
+    group_leaf_system,
+    implied_by_groups,
+    implied_by_margins,
     is_implied,
-    leaf_system,
+    margin_leaf_system,
     maximum_flow,
     minimal_system,
     nonnegative_combination,
 )
 from topdown.solve.implied import linear_systems as fourier_motzkin
-from topdown.solve.implied import margin_theorems as margins
 
 
 def random_system(rng: np.random.Generator, n: int, n_rows: int) -> System:
@@ -98,12 +99,12 @@ def test_elimination_finds_lemma_1_and_theorem_3() -> None:
     rng = np.random.default_rng(13)
     for _ in range(12):
         leaves = [random_margins(rng, 9) for _ in range(2)]
-        assert equivalent(margins.implied(leaves), eliminate(*margins.leaf_system(leaves)))
+        assert equivalent(implied_by_margins(leaves), eliminate(*margin_leaf_system(leaves)))
     for _ in range(25):
         case = random_groups(rng, 3, 3, 5)
-        by_theorem = implied(case)
-        assert equivalent(by_theorem, eliminate(*leaf_system(case)))
-        assert equivalent(by_theorem, eliminate(*flow_system(case)))
+        by_theorem = implied_by_groups(case)
+        assert equivalent(by_theorem, eliminate(*group_leaf_system(case)))
+        assert equivalent(by_theorem, eliminate(*group_flow_system(case)))
 
 
 def test_rational_rows_are_scaled() -> None:
@@ -122,7 +123,7 @@ def test_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     leaf = GroupLeaf(5, (0, 0, 0), (True, True, True))
     case = Groups(("a", "b", "c"), (leaf, leaf, leaf))
     with pytest.raises(ConfigError, match="more than 5") as caught:
-        eliminate(*leaf_system(case))
+        eliminate(*group_leaf_system(case))
     assert caught.value.code == "C100"
 
 

@@ -22,12 +22,15 @@ from topdown.solve.implied import (
     GroupLeaf,
     Groups,
     LeafMargins,
+    MarginTable,
     assign_to_groups,
-    extend,
-    implied,
+    flat_table,
+    implied_by_groups,
+    implied_by_margins,
+    split_group_totals,
+    split_margin_table,
     violated_subset,
 )
-from topdown.solve.implied import margin_theorems as lemma1
 
 
 def keeps(limits: np.ndarray, x: tuple[int, ...]) -> bool:
@@ -49,14 +52,14 @@ def test_lemma_1_accepts_exactly_the_sums_of_leaf_tables() -> None:
     accepted = refused = 0
     for _ in range(600 * DEPTH):
         leaves = [random_margins(rng, 6) for _ in range(rng.integers(1, 4))]
-        system, possible = lemma1.implied(leaves), sums(margin_tables(leaf) for leaf in leaves)
+        system, possible = implied_by_margins(leaves), sums(margin_tables(leaf) for leaf in leaves)
         for h11 in range(-1, 10):
             base = LeafMargins(
                 (sum(leaf.rows[0] for leaf in leaves), sum(leaf.rows[1] for leaf in leaves)),
                 (sum(leaf.columns[0] for leaf in leaves), sum(leaf.columns[1] for leaf in leaves)),
             ).table(h11)
-            fits = lemma1.flat_table(base) in possible
-            assert fits == (system.broken(lemma1.flat_table(base)) is None)
+            fits = flat_table(base) in possible
+            assert fits == (system.broken(flat_table(base)) is None)
             accepted, refused = accepted + fits, refused + (not fits)
         table = tuple(rng.integers(0, 5, size=4).tolist())
         assert (table in possible) == (system.broken(table) is None)
@@ -75,17 +78,17 @@ def test_lemma_1_extends() -> None:
             (sum(leaf.rows[0] for leaf in leaves), sum(leaf.rows[1] for leaf in leaves)),
             (sum(leaf.columns[0] for leaf in leaves), sum(leaf.columns[1] for leaf in leaves)),
         ).table(h11)
-        parts = lemma1.extend(leaves, table)
+        parts = split_margin_table(leaves, table)
         for part, leaf in zip(parts, leaves, strict=True):
             assert leaf.rows == (sum(part[0]), sum(part[1]))
             assert leaf.columns == (part[0][0] + part[1][0], part[0][1] + part[1][1])
-            assert min(lemma1.flat_table(part)) >= 0
-        assert lemma1.flat_table(table) == tuple(map(sum, zip(*map(lemma1.flat_table, parts), strict=True)))
+            assert min(flat_table(part)) >= 0
+        assert flat_table(table) == tuple(map(sum, zip(*map(flat_table, parts), strict=True)))
         with pytest.raises(InfeasibleError, match="h11 <="):
-            lemma1.extend(leaves, leaves and _shifted(table, most + 1 - h11))
+            split_margin_table(leaves, leaves and _shifted(table, most + 1 - h11))
 
 
-def _shifted(table: lemma1.MarginTable, by: int) -> lemma1.MarginTable:
+def _shifted(table: MarginTable, by: int) -> MarginTable:
     (a, b), (c, d) = table
     return (a + by, b - by), (c - by, d + by)
 
@@ -100,7 +103,7 @@ def test_theorem_3_accepts_exactly_the_sums_of_leaf_tables() -> None:
         groups = random_groups(rng, k, int(rng.integers(1, 4)), 3)
         possible = sums(leaf_tables(leaf) for leaf in groups.leaves)
         table = group_limits(groups)
-        system = implied(groups) if case % 8 == 0 else None
+        system = implied_by_groups(groups) if case % 8 == 0 else None
         total = groups.combinations.total
         candidates = list(compositions(total, k))
         for i in rng.permutation(len(candidates))[:40]:
@@ -146,7 +149,7 @@ def test_theorem_3_on_searched_cases(groups: Groups, data: st.DataObject) -> Non
     assert fits == (violated_subset(groups, x) is None)
     assert fits == (assign_to_groups(groups.combinations, x).flows is not None)
     if fits:
-        tables = extend(groups, x)
+        tables = split_group_totals(groups, x)
         assert all(t in leaf_tables(leaf) for t, leaf in zip(tables, groups.leaves, strict=True))
         assert x == tuple(map(sum, zip(*tables, strict=True)))
 
@@ -168,7 +171,7 @@ def test_theorem_3_extends() -> None:
             )
             truth.append(np.array(leaf.lower) + spread)
         x = tuple(int(v) for v in np.sum(truth, axis=0))
-        tables = extend(groups, x)
+        tables = split_group_totals(groups, x)
         for leaf, table in zip(groups.leaves, tables, strict=True):
             assert leaf.total == sum(table)
             for v, c, is_open in zip(table, leaf.lower, leaf.open, strict=True):
@@ -179,13 +182,13 @@ def test_theorem_3_extends() -> None:
         for j in rng.permutation(len(x)):
             vertex[j] = int(u[prefix | 1 << j] - u[prefix])
             prefix |= 1 << j
-        assert tuple(vertex) == tuple(map(sum, zip(*extend(groups, vertex), strict=True)))
+        assert tuple(vertex) == tuple(map(sum, zip(*split_group_totals(groups, vertex), strict=True)))
 
 
 def test_a_refused_split_names_the_groups() -> None:
     """An error that does not say which groups are too many cannot be acted on."""
     groups = Groups(("a", "b"), (GroupLeaf(3, (0, 0), (True, False)),))
     with pytest.raises(InfeasibleError, match="groups b hold 1 people together; the leaves give room for 0"):
-        extend(groups, (2, 1))
+        split_group_totals(groups, (2, 1))
     with pytest.raises(InfeasibleError, match="cannot have the group bounds"):
         GroupLeaf(3, (2, 2), (True, True))

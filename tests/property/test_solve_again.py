@@ -23,9 +23,9 @@ from topdown.solve import (
     Solved,
     TopDownSolver,
     compare_with_published,
+    make_top_down_solver,
     objective_gap,
     solve_tree,
-    top_down_solver,
 )
 from topdown.solve import solved_release as put_together
 from topdown.solve.least_squares import TARGET_PERSONS
@@ -36,7 +36,7 @@ def solver(census: solved.Census, seed: int, backend: str = "admm") -> tuple[Top
     """Solve a census from noisy answers; return the solver and what it found."""
     answers = solved.noisy(census, seed, size=1.5)
     exact, tables = policies.exact_values(census), policies.exact_tables(census)
-    descent = top_down_solver(census.context, answers, exact, backend, tables)
+    descent = make_top_down_solver(census.context, answers, exact, backend, tables)
     leaves, tally = solve_tree(descent, census.context, 1, lambda _: None)
     return descent, put_together(census.context, leaves, tally)
 

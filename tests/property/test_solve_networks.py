@@ -15,7 +15,7 @@ from tests.oracles import networkx_flow
 from tests.oracles import solver_twins as reference
 from tests.property.test_solve_rounding import make_problem
 from topdown.plan import MOST_FLOW_COST, MOST_ROUNDING_WEIGHT, most_flow_nodes
-from topdown.solve import Tally, top_down_solver
+from topdown.solve import Tally, make_top_down_solver
 from topdown.solve.backends import Network, minimum_cost_flow
 from topdown.solve.rounding import LARGEST_COST, UNIT, build_network, round_table
 
@@ -31,7 +31,7 @@ def test_no_network_has_more_nodes_than_planned_for(policy: str, seed: int) -> N
         census = policies.make_census(Path(folder), seed, policies.POLICIES[policy])
         answers = solved.noisy(census, seed + 1, size=3.0)
         tables = policies.exact_tables(census)
-        descent = top_down_solver(census.context, answers, policies.exact_values(census), tables=tables)
+        descent = make_top_down_solver(census.context, answers, policies.exact_values(census), tables=tables)
         split, index = descent.open_root()
         problems = [(0, descent.solve_split(0, split, index, Tally())[0])]
         parents = [descent.root(Tally())]

@@ -27,7 +27,15 @@ from topdown.model import (
 )
 from topdown.plan import PublicContext, prepare
 from topdown.practice.synth import synth
-from topdown.solve import Node, Solved, Tally, TopDownSolver, choose_cut, make_partitioner, top_down_solver
+from topdown.solve import (
+    Node,
+    Solved,
+    Tally,
+    TopDownSolver,
+    choose_cut,
+    make_partitioner,
+    make_top_down_solver,
+)
 from topdown.solve import release_facts as level_facts
 from topdown.solve import solve_stage as solve
 from topdown.solve import solved_parts as sections
@@ -123,7 +131,7 @@ def test_a_slice_holds_nothing_of_the_rest(tmp_path: Path) -> None:
             f"{c}{t}{b}" for c in range(1, n_counties + 1) for t in range(1, 4) for b in range(1, 4)
         )
         census = four_levels.make_land(policies.MIXED, lambda _: (3, 1, 1), codes=codes)
-        whole = top_down_solver(census.context, solved.noisy(census, 5), policies.exact_values(census))
+        whole = make_top_down_solver(census.context, solved.noisy(census, 5), policies.exact_values(census))
         cutter, tally = make_partitioner(whole), Tally()
         part, opener = pickle.dumps(cutter.cut(1, 0, 1)[0]), pickle.dumps(cutter.state)
         county = whole.children(0, whole.root(tally), tally)[0]
@@ -174,7 +182,7 @@ def test_what_is_asked_of_all_leaves_comes_with_a_part(tmp_path: Path) -> None:
     census = only_in_the_first_county(tmp_path)
     exact, tables = policies.exact_values(census), policies.exact_tables(census)
     answers = solved.noisy(census, 9, size=3.0)
-    whole = top_down_solver(census.context, answers, exact, tables=tables)
+    whole = make_top_down_solver(census.context, answers, exact, tables=tables)
     n = len(census.context.geography.levels[1])
     assert n > 1
     part = opened(whole, 1, n - 1)
@@ -192,7 +200,7 @@ def test_a_part_asks_nothing_of_all_leaves(tmp_path: Path, monkeypatch: pytest.M
     """Whatever a part asks of its own leaves, instead of being told, can differ from what the nation says."""
     census = policies.make_census(tmp_path, 2, policies.POLICIES["counties, caps, mixed"])
     answers = solved.noisy(census, 3)
-    whole = top_down_solver(
+    whole = make_top_down_solver(
         census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
     )
     asked: list[str] = []

@@ -26,7 +26,7 @@ from topdown.solve import (
     checkpoint_spans,
     solve_tree,
     solved_release,
-    top_down_solver,
+    make_top_down_solver,
 )
 from topdown.verify import verify
 
@@ -50,7 +50,7 @@ class Solver:
     def solve(self, kept: Checkpoints | None) -> tuple[Solved, int]:
         """Solve; return what was found, and how many nodes were split for it."""
         exact, tables = policies.exact_values(self.census), policies.exact_tables(self.census)
-        descent = top_down_solver(self.census.context, self.answers, exact, tables=tables)
+        descent = make_top_down_solver(self.census.context, self.answers, exact, tables=tables)
         split: list[int] = []
         with pytest.MonkeyPatch.context() as patch:
             children = TreeSolver.children

@@ -17,8 +17,8 @@ from topdown.solve import (
     LowerBounds,
     OwnObjective,
     PassRows,
+    make_top_down_solver,
     structured_quadratic,
-    top_down_solver,
 )
 from topdown.solve.least_squares import MOST_CROSSING, Problem, SoftRules, Structured, TreeStep, run, solve
 
@@ -72,7 +72,7 @@ def test_a_split_of_a_wide_schema_forms_no_matrix(tmp_path: Path) -> None:
         )
     context = prepare(tmp_path / "run.toml").context
     width, n = context.plan.levels[0].answers_per_node, context.plan.schema.n_cells
-    level = top_down_solver(context, AnswersInMemory((), ()), {}).facts.levels[0]
+    level = make_top_down_solver(context, AnswersInMemory((), ()), {}).facts.levels[0]
     cells = np.arange(n)
     allowed = np.ones((n, 1), dtype=bool)
     table = level.tables["detailed"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.helpers import policies, random_census, solved
 from tests.helpers.dense_tree import Case, Dense, solve_densely
 from tests.helpers.tree_census import case_of, with_tree
-from topdown.solve import FixedTable, Node, PassRows, Tally, TopDownSolver, solve, top_down_solver
+from topdown.solve import FixedTable, Node, PassRows, Tally, TopDownSolver, make_top_down_solver, solve
 from topdown.solve.least_squares import PerChild
 from topdown.solve.tree import TreeStatistics
 from topdown.solve.tree import tree_objective as objective
@@ -27,7 +27,7 @@ def toy(tmp_path: Path) -> solved.Census:
 def descent_of(census: solved.Census, answers: solved.NoisyAnswers) -> TopDownSolver:
     """Return the solver of a census."""
     tables = policies.exact_tables(census)
-    return top_down_solver(census.context, answers, policies.exact_values(census), tables=tables)
+    return make_top_down_solver(census.context, answers, policies.exact_values(census), tables=tables)
 
 
 @pytest.mark.parametrize("by_means", [False, True])

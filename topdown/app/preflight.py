@@ -54,7 +54,7 @@ from topdown.publish.publish_release import LEDGER
 from topdown.publish.release_certificate import CERTIFICATE, stated_privacy
 from topdown.publish.release_files import write_manifest
 from topdown.publish.release_tables import PERSONS, write_microdata
-from topdown.solve import AnswersInMemory, solve_tree, top_down_solver
+from topdown.solve import AnswersInMemory, make_top_down_solver, solve_tree
 from topdown.solve.extend import find_patterns
 from topdown.verify import CheckResult, verify_planned
 
@@ -118,7 +118,7 @@ def _people_fitted_to(context: PublicContext, answers_of: Callable[[LevelPlan], 
         np.tile(answers_of(level), (len(here), 1)) for here, level in zip(nodes, plan.levels, strict=True)
     )
     leaves, _ = solve_tree(
-        top_down_solver(context, AnswersInMemory(nodes, answers), {}, tables={}), context, 1, silent
+        make_top_down_solver(context, AnswersInMemory(nodes, answers), {}, tables={}), context, 1, silent
     )
     return leaves.whole()
 

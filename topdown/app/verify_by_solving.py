@@ -82,12 +82,12 @@ def _solve_and_compare(release: Path, workers: Executor, report: Report, out: Fi
     warm_up(report)
     try:
         context = load_context(release)
-        descent = open_release(release, context)
-        own = solve_folder(release, context, descent=descent, workers=workers, report=report)
+        solver = open_release(release, context)
+        own = solve_folder(release, context, solver=solver, workers=workers, report=report)
         stated = json.loads((release / SOLVED).read_text(encoding="utf-8"))
         published = released_counts(release / MICRODATA, context)
         again = compare_with_published(
-            context, descent, own, published, stated, workers=workers, report=report
+            context, solver, own, published, stated, workers=workers, report=report
         )
         if own.numbers is not None:
             _findings_of_estimates(release, context, own.numbers, out)

@@ -54,9 +54,9 @@ from topdown.solve import (
     TopDownSolver,
     exact_tables,
     exact_totals,
+    make_top_down_solver,
     records_sha256,
     solve_tree,
-    top_down_solver,
 )
 from topdown.verify.run_checks import verify
 from topdown.workers import workers_with
@@ -161,7 +161,7 @@ class Simulation:
         seed: of all replicates.
         truth: true counts of every level, root first.
         parts: how the levels are cut; each part has bits of its own.
-        descent: the solver, set up once.
+        solver: the solver, set up once.
     """
 
     context: PublicContext
@@ -169,7 +169,7 @@ class Simulation:
     seed: int
     truth: tuple[Histogram, ...]
     parts: tuple[PartPlan, ...]
-    descent: TopDownSolver
+    solver: TopDownSolver
 
     def run(self, replicates: int, *, workers: int = 1) -> Iterator[Replicate]:
         """Yield replicates 0 to `replicates` - 1 in order; the same ones with any number of workers.
@@ -191,8 +191,8 @@ class Simulation:
         """Return one replicate; its noise depends on seed, number, level and part only."""
         noisy = self._draw(number)
         nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in self.context.inhabited)
-        descent = self.descent.again(AnswersInMemory(nodes, noisy))
-        leaves, tally = solve_tree(descent, self.context, workers, silent)
+        solver = self.solver.again(AnswersInMemory(nodes, noisy))
+        leaves, tally = solve_tree(solver, self.context, workers, silent)
         return Replicate(number, leaves.whole(), noisy, len(tally.failsafe))
 
     def _draw(self, number: int) -> tuple[NDArray[np.int32], ...]:
@@ -264,7 +264,7 @@ def open_simulation(
         seed,
         leaves.at_every_level(context.geography),
         parts,
-        top_down_solver(context, AnswersInMemory((), ()), totals, tables=tables),
+        make_top_down_solver(context, AnswersInMemory((), ()), totals, tables=tables),
     )
 
 

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
         least_change,
         relax_to_feasible,
     )
-    from topdown.solve.top_down import TopDownSolver, top_down_solver
+    from topdown.solve.top_down import TopDownSolver, make_top_down_solver
     from topdown.solve.tree_solver import TreeSolver
 
 __all__ = [
@@ -134,6 +134,7 @@ __all__ = [
     "limit_excess",
     "make_lattice",
     "make_partitioner",
+    "make_top_down_solver",
     "most_dense_rows",
     "node_ranges",
     "node_runs",
@@ -150,7 +151,6 @@ __all__ = [
     "solve_tree",
     "solved_release",
     "structured_quadratic",
-    "top_down_solver",
     "unpack_nodes",
     "write_document",
 ]

@@ -205,8 +205,11 @@ def query_of_labels(lattice: Lattice, labels: Ints) -> ProductQuery:
         alone = (lattice.coordinates.sum(axis=0) == value) & (
             value > 0
         )  # cells that leave 0 on this axis only
-        told = len(np.unique(labels[lattice.cell[0, alone]])) if alone.any() else 0
-        if told == int(alone.sum()) and (labels[lattice.cell[0, alone]] != labels[lattice.cell[0, 0]]).all():
+        distinguished = len(np.unique(labels[lattice.cell[0, alone]])) if alone.any() else 0
+        if (
+            distinguished == int(alone.sum())
+            and (labels[lattice.cell[0, alone]] != labels[lattice.cell[0, 0]]).all()
+        ):
             kept |= 1 << axis
         elif (labels[lattice.cell[0, alone]] != labels[lattice.cell[0, 0]]).any():
             raise ValueError(f"a query recodes {lattice.product[axis]!r}")

@@ -234,8 +234,8 @@ class MeasurementParts:
             "level": level.name,
         }
         queries = json.loads(stated.get(b"queries", b"[]"))
-        told = all(stated.get(key.encode()) == value.encode() for key, value in due.items())
-        return told and queries == [m.query for m in level.measurements]
+        is_stated = all(stated.get(key.encode()) == value.encode() for key, value in due.items())
+        return is_stated and queries == [m.query for m in level.measurements]
 
     def _part(self, level_index: int, path: Path) -> pq.ParquetFile:
         """Return an open part; one that another process opened is left to that. ValueError: it was exchanged."""

@@ -80,7 +80,7 @@ class SecondSolve:
 
 def compare_with_published(
     context: PublicContext,
-    descent: TreeSolver,
+    solver: TreeSolver,
     own: Solved,
     published: LeafTable,
     stated: dict[str, Any],
@@ -94,7 +94,7 @@ def compare_with_published(
     about that of the solve where they differ.
 
     Args:
-        context: plan and public facts. descent: the solver. own: what it found.
+        context: plan and public facts. solver: the solver. own: what it found.
         published: the leaf table to compare. stated: the document published with it.
         workers, report: see `solve`.
     """
@@ -102,14 +102,14 @@ def compare_with_published(
     if not len(change.count):
         return SecondSolve(own, n_areas, n_areas, 0, 0)
     n_equal, moved = n_areas - len(np.unique(change.node)), int(np.abs(change.count).sum())
-    rows = descent.rows_of(published.whole())
+    rows = solver.rows_of(published.whole())
     splits = _PublishedSplits(
         context.geography,
         rows.at_every_level(context.geography),
-        _difference(descent.rows_of(own.leaves.whole()), rows).at_every_level(context.geography),
+        _difference(solver.rows_of(own.leaves.whole()), rows).at_every_level(context.geography),
         _changed_afterwards(context.geography, own.document, stated),
     )
-    judged, stopped = _compare_levels(descent, splits, workers, report)
+    judged, stopped = _compare_levels(solver, splits, workers, report)
     return SecondSolve(own, n_areas, n_equal, len(change.count), moved, judged, stopped)
 
 
@@ -151,14 +151,14 @@ class _PublishedSplits:
 
 
 def _compare_levels(
-    descent: TreeSolver, splits: _PublishedSplits, workers: Executor, report: Report
+    solver: TreeSolver, splits: _PublishedSplits, workers: Executor, report: Report
 ) -> tuple[tuple[ComparedSplit, ...], str]:
     """Judge level by level; returns the splits that are not equal, and the level at which that ended early."""
     judged: list[ComparedSplit] = []
     levels = splits.geography.levels
     with threadpool_limits(limits=1):
         for depth in range(-1, len(levels) - 1):
-            here = _compare_level(descent, splits, depth, workers, report)
+            here = _compare_level(solver, splits, depth, workers, report)
             judged += here
             if any(j.weighed.verdict == "worse" for j in here) and depth < len(levels) - 2:
                 return tuple(judged), levels[depth + 1].name
@@ -166,14 +166,14 @@ def _compare_levels(
 
 
 def _compare_level(
-    descent: TreeSolver, splits: _PublishedSplits, depth: int, workers: Executor, report: Report
+    solver: TreeSolver, splits: _PublishedSplits, depth: int, workers: Executor, report: Report
 ) -> list[ComparedSplit]:
     tasks, name = splits.tasks(depth), splits.geography.levels[depth + 1].name
     known = [(task, splits.settled(task)) for task in tasks]
     found = [(task[1], weighed) for task, weighed in known if weighed is not None]
     unsettled = [task for task, weighed in known if weighed is None]
     place = max(1, min(workers, len(unsettled))) if isinstance(workers, int) else workers
-    with workers_with(descent, place, report_lost_workers(report)) as pool:
+    with workers_with(solver, place, report_lost_workers(report)) as pool:
         for pair in pool.map(_compare_task, unsettled, name=partial(_name_of_parent, splits.geography)):
             found.append(pair)
             report(Event("judge", len(found), len(tasks), name))
@@ -186,8 +186,8 @@ def _name_of_parent(geography: Geography, task: _ComparisonTask) -> str:
     return geography.root.codes[0] if parent is None else geography.levels[depth].codes[parent.index]
 
 
-def _compare_task(descent: TreeSolver, task: _ComparisonTask) -> tuple[Node | None, GapReport]:
-    return task[1], descent.judge(*task)
+def _compare_task(solver: TreeSolver, task: _ComparisonTask) -> tuple[Node | None, GapReport]:
+    return task[1], solver.judge(*task)
 
 
 def _compared_split(

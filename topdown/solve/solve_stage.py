@@ -24,7 +24,7 @@ from topdown.plan import Plan, PublicContext
 from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles, file_sha256
 from topdown.progress import Event, Report, silent
-from topdown.solve.extend import extension_solver, find_patterns
+from topdown.solve.extend import find_patterns, make_extension_solver
 from topdown.solve.noisy_answers import ListedAnswers, MeasurementReader, NoisyAnswers
 from topdown.solve.release_facts import exact_tables, exact_totals
 from topdown.solve.slices import TreePartitioner, WorkerState, make_partitioner
@@ -41,7 +41,7 @@ from topdown.solve.solved_parts import (
     renumbered,
     unpack_nodes,
 )
-from topdown.solve.top_down import LeavesMissingError, TopDownSolver, top_down_solver
+from topdown.solve.top_down import LeavesMissingError, TopDownSolver, make_top_down_solver
 from topdown.solve.tree import TreeEstimates, TreeStatistics, choose_levels, exact_at_root, tree_estimates
 from topdown.solve.tree_solver import TreeSolver
 from topdown.workers import Executor, ReportLoss, Workers, executor_size, workers_with
@@ -130,15 +130,15 @@ def solve(
     Raises:
         InfeasibleError: a split has no solution; the node is named.
     """
-    descent = top_down_solver(context, answers, exact, backend, tables)
-    leaves, tally = solve_tree(descent, context, workers, report)
+    solver = make_top_down_solver(context, answers, exact, backend, tables)
+    leaves, tally = solve_tree(solver, context, workers, report)
     out = solved_release(context, leaves, tally)
-    out.document.update(estimates_document(descent))
+    out.document.update(estimates_document(solver))
     return out
 
 
 def solve_tree(
-    descent: TreeSolver,
+    solver: TreeSolver,
     context: PublicContext,
     workers: Executor,
     report: Report,
@@ -150,39 +150,39 @@ def solve_tree(
     finished section are put away in few bytes.
 
     Args:
-        descent: the solver. context: plan and public facts. workers, report: see `solve`.
+        solver: the solver. context: plan and public facts. workers, report: see `solve`.
         kept: where finished parts are kept, and found after a stop; None: nowhere.
     """
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
         n_workers = executor_size(workers)
-        cutter = make_partitioner(descent)
-        with workers_with(cutter.state, workers, report_lost_workers(report)) as pool:
+        partitioner = make_partitioner(solver)
+        with workers_with(partitioner.state, workers, report_lost_workers(report)) as pool:
             top = kept.above() if kept is not None else None
             if top is None:
                 cut, _ = choose_cut(context.geography, n_workers)
-                top = cut, _solve_above(cutter, pool, cut, n_workers, report)
+                top = cut, _solve_above(partitioner, pool, cut, n_workers, report)
                 if kept is not None:
                     kept.write_above(NodeSpan(cut, 0, len(context.geography.levels[cut])), top[1])
-            found = _solve_below(cutter, pool, *top, n_workers, report, kept)
+            found = _solve_below(partitioner, pool, *top, n_workers, report, kept)
     n_leaves = len(context.geography.leaves)
     report(_progress(context.geography, len(context.geography.levels) - 1))
     return PackedTable(n_leaves, context.plan.schema.n_cells, tuple(found)), top[1].tally
 
 
 def _solve_above(
-    cutter: TreePartitioner, pool: Workers[WorkerState], cut: int, workers: int, report: Report
+    partitioner: TreePartitioner, pool: Workers[WorkerState], cut: int, workers: int, report: Report
 ) -> SolvedPart:
     """Solve the root and everything above the cut."""
-    geography, tally = cutter.solver.context.geography, Tally()
-    nodes = [cutter.solver.root(tally)]
+    geography, tally = partitioner.solver.context.geography, Tally()
+    nodes = [partitioner.solver.root(tally)]
     for depth in range(cut):
         below: list[Node] = []
-        order, one_level = _large_first(nodes), cutter.one_level[depth]
-        tasks = (_make_task(cutter, _single_node(depth, n), [n], one_level=one_level) for n in order)
+        order, one_level = _large_first(nodes), partitioner.one_level[depth]
+        tasks = (_make_task(partitioner, _single_node(depth, n), [n], one_level=one_level) for n in order)
         found = pool.map(_split_without_leaves, tasks, AHEAD * workers, _task_name)
         for node, split in zip(order, found, strict=True):
             part, counted = split or _split_node(
-                cutter.state, _make_task(cutter, _single_node(depth, node), [node])
+                partitioner.state, _make_task(partitioner, _single_node(depth, node), [node])
             )
             below += part
             tally.merge(counted)
@@ -192,7 +192,7 @@ def _solve_above(
 
 
 def _solve_below(
-    cutter: TreePartitioner,
+    partitioner: TreePartitioner,
     pool: Workers[WorkerState],
     cut: int,
     top: SolvedPart,
@@ -201,14 +201,14 @@ def _solve_below(
     kept: Checkpoints | None,
 ) -> list[PackedRows]:
     """Solve all sections that are not kept, add what is tallied to that of the top, and return the leaves of each."""
-    geography = cutter.solver.context.geography
+    geography = partitioner.solver.context.geography
     run_leaves = choose_cut(geography, workers)[1]
     sections = checkpoint_spans(geography, cut)
     parts = [None if kept is None else kept.section(i, span) for i, span in enumerate(sections)]
     due = [i for i, part in enumerate(parts) if part is None]
     runs = {i: list(node_runs(geography, sections[i], run_leaves, top.rows)) for i in due}
     n_done, n_runs = 0, sum(map(len, runs.values()))
-    tasks = (_make_task(cutter, run.span, unpack_nodes(run.rows)) for i in due for run in runs[i])
+    tasks = (_make_task(partitioner, run.span, unpack_nodes(run.rows)) for i in due for run in runs[i])
     solved_runs = pool.map(_solve_run, tasks, AHEAD * workers, _task_name)
     for i in due:
         leaves: list[PackedRows] = []
@@ -257,13 +257,13 @@ def solved_release(context: PublicContext, leaves: PackedTable, tally: Tally) ->
     return Solved(leaves, tally.to_document(context.plan))
 
 
-def interval_estimates(descent: TreeSolver) -> TreeEstimates | None:
+def interval_estimates(solver: TreeSolver) -> TreeEstimates | None:
     """Return whence the estimates of intervals come; None where the plan asks for none."""
-    if descent.context.plan.coverage is None or not isinstance(descent, TopDownSolver):
+    if solver.context.plan.coverage is None or not isinstance(solver, TopDownSolver):
         return None
-    if isinstance(descent.statistics, TreeStatistics):
-        return TreeEstimates(descent.statistics)
-    return tree_estimates(descent.context, descent.answers, descent.at_root)
+    if isinstance(solver.statistics, TreeStatistics):
+        return TreeEstimates(solver.statistics)
+    return tree_estimates(solver.context, solver.answers, solver.at_root)
 
 
 def release_estimates(release: Path, context: PublicContext) -> TreeEstimates:
@@ -279,13 +279,13 @@ def release_estimates(release: Path, context: PublicContext) -> TreeEstimates:
     return tree_estimates(context, reader, exact_at_root(context.plan, totals, tables))
 
 
-def estimates_document(descent: TreeSolver) -> dict[str, Any]:
+def estimates_document(solver: TreeSolver) -> dict[str, Any]:
     """Return what solve.json says of the tree estimate: nothing where the plan does not ask for it."""
-    if not descent.context.plan.fits_tree:
+    if not solver.context.plan.fits_tree:
         return {}
-    if isinstance(descent, TopDownSolver):
-        return {"statistics": descent.statistics.document()}
-    return {"statistics": {"targets": choose_levels(descent.context).document()}}
+    if isinstance(solver, TopDownSolver):
+        return {"statistics": solver.statistics.document()}
+    return {"statistics": {"targets": choose_levels(solver.context).document()}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,11 +309,11 @@ def _single_node(depth: int, node: Node) -> NodeSpan:
 
 
 def _make_task(
-    cutter: TreePartitioner, span: NodeSpan, nodes: list[Node], *, one_level: bool = False
+    partitioner: TreePartitioner, span: NodeSpan, nodes: list[Node], *, one_level: bool = False
 ) -> _SolveTask:
-    codes = cutter.solver.context.geography.levels[span.depth].codes
+    codes = partitioner.solver.context.geography.levels[span.depth].codes
     name = " to ".join(dict.fromkeys((codes[span.first], codes[span.last - 1])))
-    part, firsts = cutter.cut(span.depth, span.first, span.last, one_level=one_level)
+    part, firsts = partitioner.cut(span.depth, span.first, span.last, one_level=one_level)
     return _SolveTask(name, part, span.depth, renumbered(nodes, -firsts[span.depth]))
 
 
@@ -371,18 +371,18 @@ def open_release(release: Path, context: PublicContext) -> TreeSolver:
         InfeasibleError: I020 the base table has no extension at some leaf.
     """
     if context.plan.base is not None:
-        return extension_solver(context, ListedAnswers(release, context), find_patterns(context))
+        return make_extension_solver(context, ListedAnswers(release, context), find_patterns(context))
     reader = MeasurementReader(release, context)
     values = reader.exact()
     tables = exact_tables(context, values)
-    return top_down_solver(context, reader, exact_totals(context, values), tables=tables)
+    return make_top_down_solver(context, reader, exact_totals(context, values), tables=tables)
 
 
 def solve_folder(
     release: Path,
     context: PublicContext,
     *,
-    descent: TreeSolver | None = None,
+    solver: TreeSolver | None = None,
     work: Path | None = None,
     workers: Executor = 1,
     report: Report = silent,
@@ -393,16 +393,16 @@ def solve_folder(
 
     Args:
         release: folder with plan, public facts and measurements. context: of that plan.
-        descent: from `open_release`, if it is there already.
+        solver: from `open_release`, if it is there already.
         work: folder of finished parts (`Checkpoints`); None: nothing is kept.
         workers, report: see `solve`.
     """
-    descent = descent or open_release(release, context)
+    solver = solver or open_release(release, context)
     inputs = inputs_sha256(release, context.plan)
     kept = None if work is None else Checkpoints(work, solve_inputs(context.plan.plan_hash, inputs))
-    leaves, tally = solve_tree(descent, context, workers, report, kept)
-    out = replace(solved_release(context, leaves, tally), numbers=interval_estimates(descent))
-    out.document.update(estimates_document(descent))
+    leaves, tally = solve_tree(solver, context, workers, report, kept)
+    out = replace(solved_release(context, leaves, tally), numbers=interval_estimates(solver))
+    out.document.update(estimates_document(solver))
     out.document["inputs_sha256"] = inputs
     out.document["records_sha256"] = records_sha256(out.leaves)
     if context.plan.base is not None:

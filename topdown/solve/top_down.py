@@ -219,7 +219,7 @@ class TopDownSolver(TreeSolver):
         return problem, rounded, fit
 
 
-def top_down_solver(
+def make_top_down_solver(
     context: PublicContext,
     answers: NoisyAnswers,
     exact: dict[str, Ints],

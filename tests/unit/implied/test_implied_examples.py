@@ -13,12 +13,12 @@ from topdown.solve.implied import (
     System,
     eliminate,
     equivalent,
-    extend,
     row_text,
+    split_group_totals,
+    split_margin_table,
     system_lines,
     violated_subset,
 )
-from topdown.solve.implied import margin_theorems as margins
 
 LINES = {
     "college-town": ["F + C + M = 196", "F >= 0", "C >= 0", "M >= 0", "F + C >= 98", "C + M >= 98"],
@@ -50,8 +50,8 @@ def test_college_town_refuses_the_naive_table() -> None:
     assert row_text(broken, ("F", "C", "M")) == "F + C >= 98"
     assert violated_subset(town.leaves, (48, 49, 99)) is not None
     with pytest.raises(InfeasibleError):
-        extend(town.leaves, (48, 49, 99))
-    assert extend(town.leaves, (49, 49, 98)) == ((49, 49, 0), (0, 0, 98))
+        split_group_totals(town.leaves, (48, 49, 99))
+    assert split_group_totals(town.leaves, (49, 49, 98)) == ((49, 49, 0), (0, 0, 98))
 
 
 def test_appendix_refuses_the_naive_table() -> None:
@@ -60,10 +60,10 @@ def test_appendix_refuses_the_naive_table() -> None:
     for h00 in range(12):
         table = ((h00, 20 - h00), (20 - h00, h00))
         if h00 <= 10:
-            assert [sum(part[0][0] for part in margins.extend(leaves, table))] == [h00]
+            assert [sum(part[0][0] for part in split_margin_table(leaves, table))] == [h00]
         else:
             with pytest.raises(InfeasibleError, match="h11 <= 10"):
-                margins.extend(leaves, table)
+                split_margin_table(leaves, table)
 
 
 def test_seven_counties_extend() -> None:
@@ -76,7 +76,7 @@ def test_seven_counties_extend() -> None:
         fits = EXAMPLES["seven-counties"].implied.broken(x) is None
         assert fits == (violated_subset(node, x) is None)
         if fits:
-            tables = extend(node, x)
+            tables = split_group_totals(node, x)
             assert x == tuple(map(sum, zip(*tables, strict=True)))
             for leaf, table in zip(node.leaves, tables, strict=True):
                 assert leaf.total == sum(table)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         extension_verdicts,
         split_sizes,
     )
-    from topdown.solve.extend.extension_solver import ExtensionSolver, extension_solver
+    from topdown.solve.extend.extension_solver import ExtensionSolver, make_extension_solver
     from topdown.solve.extend.patterns import Patterns, assign_reserves, find_patterns, own_demands
     from topdown.solve.extend.stages import Stage, StageRows, stage_problem, stage_queries
 
@@ -23,9 +23,9 @@ __all__ = [
     "assign_reserves",
     "check_stages",
     "crossing_answers",
-    "extension_solver",
     "extension_verdicts",
     "find_patterns",
+    "make_extension_solver",
     "own_demands",
     "split_sizes",
     "stage_problem",

@@ -270,7 +270,9 @@ class ExtensionSolver(TreeSolver):
         return counts
 
 
-def extension_solver(context: PublicContext, answers: ListedAnswers, patterns: Patterns) -> ExtensionSolver:
+def make_extension_solver(
+    context: PublicContext, answers: ListedAnswers, patterns: Patterns
+) -> ExtensionSolver:
     """Return the solver of an extension.
 
     Args:

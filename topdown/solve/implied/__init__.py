@@ -19,11 +19,11 @@ if TYPE_CHECKING:
         GroupLeaf,
         Groups,
         assign_to_groups,
-        extend,
-        flow_system,
-        implied,
-        leaf_system,
+        group_flow_system,
+        group_leaf_system,
+        implied_by_groups,
         maximum_flow,
+        split_group_totals,
         violated_subset,
     )
     from topdown.solve.implied.level_verdicts import (
@@ -48,8 +48,16 @@ if TYPE_CHECKING:
         row_text,
         system_lines,
     )
-    from topdown.solve.implied.margin_theorems import LeafMargins, MarginTable, flat_table
-    from topdown.solve.implied.worked_examples import EXAMPLES, Example
+    from topdown.solve.implied.worked_examples import (
+        EXAMPLES,
+        Example,
+        LeafMargins,
+        MarginTable,
+        flat_table,
+        implied_by_margins,
+        margin_leaf_system,
+        split_margin_table,
+    )
 
 __all__ = [
     "EXAMPLES",
@@ -74,11 +82,14 @@ __all__ = [
     "facets",
     "flat_table",
     "flow_system",
-    "implied",
+    "group_flow_system",
+    "group_leaf_system",
+    "implied_by_groups",
+    "implied_by_margins",
     "is_implied",
     "judge_levels",
     "kind_names",
-    "leaf_system",
+    "margin_leaf_system",
     "maximum_flow",
     "minimal_system",
     "node_constraints",
@@ -88,6 +99,8 @@ __all__ = [
     "public_constraints",
     "row_text",
     "selection_text",
+    "split_group_totals",
+    "split_margin_table",
     "system_lines",
     "verdicts",
     "violated_subset",

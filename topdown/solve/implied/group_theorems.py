@@ -244,7 +244,7 @@ def check_size(n_groups: int) -> None:
 def violated_subset(groups: Groups, group_totals: Sequence[int]) -> int | None:
     """Return a set of groups whose constraint of Theorem 3 is broken, as a bit set; None if all hold.
 
-    Every subset is looked at; `combinations.assign` decides the same by a maximum flow.
+    Every subset is looked at; `assign_to_groups` decides the same by a maximum flow.
 
     Raises:
         ConfigError: more than MAX_GROUPS groups (C101).
@@ -259,7 +259,7 @@ def violated_subset(groups: Groups, group_totals: Sequence[int]) -> int | None:
     return None
 
 
-def implied(groups: Groups) -> System:
+def implied_by_groups(groups: Groups) -> System:
     """Return the complete constraints on the group totals of the node (Theorem 3), those that follow left out.
 
     With the total fixed, "subset A holds at most U(A)" is "the other groups hold at least the people who can go
@@ -285,7 +285,7 @@ def _at_least(combinations: Combinations, subset: int) -> Row:
     return Row.scaled([-(subset >> j & 1) for j in range(k)], "<=", -combinations.least(subset))
 
 
-def leaf_system(groups: Groups) -> tuple[System, tuple[str, ...]]:
+def group_leaf_system(groups: Groups) -> tuple[System, tuple[str, ...]]:
     """Return the definition itself, for elimination: group totals, leaf cells `name@leaf`, and their constraints.
 
     Returns:
@@ -311,7 +311,7 @@ def leaf_system(groups: Groups) -> tuple[System, tuple[str, ...]]:
     return System(variables, tuple(rows)), cells
 
 
-def flow_system(groups: Groups) -> tuple[System, tuple[str, ...]]:
+def group_flow_system(groups: Groups) -> tuple[System, tuple[str, ...]]:
     """Return the constraints of section 7.3 with explicit flows `F[type,combination]`.
 
     GQ_i = sum_j F_ij, CB_j = sum_i F_ij = N_j, F_ij >= f_ij; leaves with the same open groups form a combination
@@ -325,13 +325,13 @@ def flow_system(groups: Groups) -> tuple[System, tuple[str, ...]]:
         old = merged.get(leaf.combination, GroupLeaf(0, (0,) * len(groups.names), leaf.open))
         lower = tuple(a + b for a, b in zip(old.lower, leaf.lower, strict=True))
         merged[leaf.combination] = GroupLeaf(old.total + leaf.total, lower, leaf.open)
-    system, cells = leaf_system(Groups(groups.names, tuple(merged.values())))
+    system, cells = group_leaf_system(Groups(groups.names, tuple(merged.values())))
     sets = ["+".join(groups.combinations.members(mask)) or "none" for mask in merged]
     names = tuple(f"F[{cell.rsplit('@', 1)[0]},{sets[int(cell.rsplit('@', 1)[1])]}]" for cell in cells)
     return System((*groups.names, *names), system.rows), names
 
 
-def extend(groups: Groups, group_totals: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+def split_group_totals(groups: Groups, group_totals: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Split group totals over the leaves (the constructive half of Theorem 3), in whole numbers.
 
     A maximum flow sends combinations to groups; leaves with the same combination are then filled in order.

@@ -1,14 +1,119 @@
-"""The worked examples of Census TopDown: what is known about leaves, and a table that must be refused."""
+"""The worked examples of Census TopDown: what is known about leaves, and a table that must be refused.
+
+Two-by-two tables whose margins are fixed at every leaf are Lemma 1, and Examples 2 and 3.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topdown.solve.implied import group_theorems as groups
-from topdown.solve.implied import margin_theorems as margins
-from topdown.solve.implied.group_theorems import GroupLeaf, Groups
-from topdown.solve.implied.linear_systems import System
-from topdown.solve.implied.margin_theorems import LeafMargins
+from topdown.errors import InfeasibleError
+from topdown.solve.implied.group_theorems import GroupLeaf, Groups, group_leaf_system, implied_by_groups
+from topdown.solve.implied.linear_systems import System, row_text
+
+MarginTable = tuple[tuple[int, int], tuple[int, int]]  # table[row][column]
+MARGIN_CELLS = ("h00", "h01", "h10", "h11")
+
+
+@dataclass(frozen=True)
+class LeafMargins:
+    """Row sums and column sums of one leaf, persons.
+
+    Raises:
+        InfeasibleError: a negative sum, or rows and columns that add up to different totals.
+    """
+
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        if min(*self.rows, *self.columns) < 0 or sum(self.rows) != sum(self.columns):
+            raise InfeasibleError(
+                f"no table has the row sums {self.rows} and the column sums {self.columns}",
+                code="I003",
+                fix="correct the margins; both must add up to the number of records",
+            )
+
+    @property
+    def least(self) -> int:
+        """Smallest h[1,1] of a nonnegative table with these margins."""
+        return self.columns[1] - min(self.columns[1], self.rows[0])
+
+    @property
+    def most(self) -> int:
+        """Largest h[1,1] of a nonnegative table with these margins."""
+        return min(self.rows[1], self.columns[1])
+
+    def table(self, h11: int) -> MarginTable:
+        """Return the table with these margins and this h[1,1]."""
+        h01, h10 = self.columns[1] - h11, self.rows[1] - h11
+        return (self.rows[0] - h01, h01), (h10, h11)
+
+
+def implied_by_margins(leaves: Sequence[LeafMargins]) -> System:
+    """Return the complete constraints of the sum of the leaves' tables, over h00, h01, h10, h11 (Lemma 1)."""
+    rows = [sum(leaf.rows[a] for leaf in leaves) for a in (0, 1)]
+    columns = [sum(leaf.columns[b] for leaf in leaves) for b in (0, 1)]
+    return System.of(
+        MARGIN_CELLS,
+        [
+            # solved for h11; the four margin sums have rank three
+            ({"h00": 1, "h11": -1}, "=", rows[0] - columns[1]),
+            ({"h01": 1, "h11": 1}, "=", columns[1]),
+            ({"h10": 1, "h11": 1}, "=", rows[1]),
+            ({"h11": 1}, ">=", sum(leaf.least for leaf in leaves)),
+            ({"h11": 1}, "<=", sum(leaf.most for leaf in leaves)),
+        ],
+    )
+
+
+def margin_leaf_system(leaves: Sequence[LeafMargins]) -> tuple[System, tuple[str, ...]]:
+    """Return the definition itself, for elimination: leaf cells `h11@0`, ..., their margins, and the sums.
+
+    Returns:
+        the system over CELLS and the leaf cells, and the names of the leaf cells.
+    """
+    names = tuple(f"{cell}@{i}" for i in range(len(leaves)) for cell in MARGIN_CELLS)
+    constraints: list[tuple[dict[str, int], str, int]] = [({name: 1}, ">=", 0) for name in names]
+    for i, leaf in enumerate(leaves):
+        for a in (0, 1):
+            constraints.append(({f"h{a}0@{i}": 1, f"h{a}1@{i}": 1}, "=", leaf.rows[a]))
+            constraints.append(({f"h0{a}@{i}": 1, f"h1{a}@{i}": 1}, "=", leaf.columns[a]))
+    constraints.extend(
+        ({cell: -1} | {f"{cell}@{i}": 1 for i in range(len(leaves))}, "=", 0) for cell in MARGIN_CELLS
+    )
+    return System.of((*MARGIN_CELLS, *names), constraints), names  # type: ignore[arg-type]
+
+
+def flat_table(table: MarginTable) -> tuple[int, int, int, int]:
+    """Return the cells in the order of CELLS."""
+    return (*table[0], *table[1])
+
+
+def split_margin_table(leaves: Sequence[LeafMargins], table: MarginTable) -> tuple[MarginTable, ...]:
+    """Split a table over the leaves so that each keeps its margins (the constructive half of Lemma 1).
+
+    Every leaf starts at its least h[1,1]; what is missing goes to the first leaves that can take it.
+
+    Raises:
+        InfeasibleError: the table breaks an implied constraint; it is named.
+    """
+    system = implied_by_margins(leaves)
+    broken = system.broken(flat_table(table))
+    if broken is not None:
+        raise InfeasibleError(
+            f"the table {table} does not split over the leaves: it breaks {row_text(broken, MARGIN_CELLS)}",
+            code="I003",
+            fix="change the table until it satisfies every implied constraint",
+        )
+    left = table[1][1] - sum(leaf.least for leaf in leaves)
+    parts = []
+    for leaf in leaves:
+        more = min(left, leaf.most - leaf.least)
+        left -= more
+        parts.append(leaf.table(leaf.least + more))
+    return tuple(parts)
 
 
 @dataclass(frozen=True)
@@ -34,16 +139,20 @@ class Example:
     @property
     def implied(self) -> System:
         """The complete constraints by the theorem."""
-        return (
-            groups.implied(self.leaves) if isinstance(self.leaves, Groups) else margins.implied(self.leaves)
-        )
+        match self.leaves:
+            case Groups() as groups:
+                return implied_by_groups(groups)
+            case leaves:
+                return implied_by_margins(leaves)
 
     @property
     def definition(self) -> tuple[System, tuple[str, ...]]:
         """Leaf cells, their constraints, and the sums; and which variables to eliminate."""
-        module = groups if isinstance(self.leaves, Groups) else margins
-        found: tuple[System, tuple[str, ...]] = module.leaf_system(self.leaves)
-        return found
+        match self.leaves:
+            case Groups() as groups:
+                return group_leaf_system(groups)
+            case leaves:
+                return margin_leaf_system(leaves)
 
 
 def _present(total: int, open_groups: str, lower: tuple[int, ...], names: tuple[str, ...]) -> GroupLeaf:

@@ -57,9 +57,9 @@ def standard_form(problem: Problem) -> StandardForm:
     inside = known[which]
     equal = [_picker(position[which[inside]], np.flatnonzero(inside), int(known.sum()), len(entries))]
     equal_to = [problem.sums[known]]
-    told = np.flatnonzero(problem.fixed.of[row] >= 0)
-    key = problem.fixed.of[row[told]] * m + column[told]
-    equal.append(_picker(key, told, problem.fixed.answers.size, len(entries)))
+    fixed = np.flatnonzero(problem.fixed.of[row] >= 0)
+    key = problem.fixed.of[row[fixed]] * m + column[fixed]
+    equal.append(_picker(key, fixed, problem.fixed.answers.size, len(entries)))
     equal_to.append(problem.fixed.answers.reshape(-1))
     bounds = problem.bounds
     bounded = np.flatnonzero(bounds.of[row] >= 0)

@@ -123,7 +123,7 @@ class PerChild:
         g: (n, m).
         curvature: a number below the smallest eigenvalue of every A + K_j, 0 if one is singular.
         scale: see `Quadratic`.
-        told: the fixed table; curvature along its answers plays no part.
+        fixed: the fixed table; curvature along its answers plays no part.
         allowed: bool (n, m), where records may be.
         least_beyond: a number below the smallest eigenvalue of every K_j where records may be.
     """
@@ -133,7 +133,7 @@ class PerChild:
     g: Floats
     curvature: float
     scale: float
-    told: FixedTable
+    fixed: FixedTable
     allowed: NDArray[np.bool_]
     least_beyond: float = 0.0
 
@@ -147,12 +147,12 @@ class PerChild:
 
     def largest(self) -> float:
         """Return about the largest eigenvalue of any child's matrix, along tables that keep the fixed one."""
-        counts = np.maximum(self.told.sums(self.allowed.astype(np.float64)), 1.0)
+        counts = np.maximum(self.fixed.sums(self.allowed.astype(np.float64)), 1.0)
         v = self.allowed * (1.0 + 0.5 * np.cos(np.arange(len(self.hessian)))[:, None])
         largest = np.zeros(1)
         for _ in range(12):
             v = self.allowed * v
-            v = self.allowed * (v - self.told.spread(self.told.sums(v) / counts))
+            v = self.allowed * (v - self.fixed.spread(self.fixed.sums(v) / counts))
             norm = np.linalg.norm(v, axis=0)
             v = v / np.where(norm > 0, norm, 1.0)
             image = self.times(v)

@@ -402,12 +402,12 @@ def condition_on_root(
         if not here:
             continue
         rows = np.vstack([np.arange(k.query.n_groups)[:, None] == k.query.group[values] for k in here])
-        told = np.vstack([k.table for k in here])
+        tables = np.vstack([k.table for k in here])
         open_rows = rows.any(axis=1)
-        rows, told = rows[open_rows].astype(np.float64), told[open_rows]
+        rows, tables = rows[open_rows].astype(np.float64), tables[open_rows]
         half = spread[c] @ rows.T
         gain = half @ np.linalg.pinv(rows @ half, hermitian=True)
-        x += gain @ lattice.project(c, told - rows @ alone)
+        x += gain @ lattice.project(c, tables - rows @ alone)
         v[c] = spread[c] - gain @ half.T
     v = (v + np.swapaxes(v, -1, -2)) / 2
     matrices = (root.own.on(values) + root.beyond[0][0])[None]

@@ -101,8 +101,8 @@ class TreeObjective:
         lattice, up = self.tree.lattice, self.tree.levels[self.depth]
         fixed = rows.fixed
         labels = np.ascontiguousarray(level.labels[:, rows.cells])
-        untold = np.array([not fixed.n_groups or not refines(fixed.of, of) for of in labels], dtype=bool)
-        labels, weights = np.ascontiguousarray(labels[untold]), level.weights[untold]
+        informative = np.array([not fixed.n_groups or not refines(fixed.of, of) for of in labels], dtype=bool)
+        labels, weights = np.ascontiguousarray(labels[informative]), level.weights[informative]
         hessian = gram(labels, weights)
         dense, product = lattice.place[:, rows.cells]
         g = np.stack([self._linear(self.depth, int(c), dense, product) for c in self.nodes], axis=1)
@@ -110,7 +110,7 @@ class TreeObjective:
         matrices = tuple(up.of(up.beyond, int(c)) for c in self.nodes)
         own = up.own.matrices - sum(
             weight * query_of_labels(lattice, of).gram(lattice)
-            for of, weight, here in zip(level.labels, level.weights, untold, strict=True)
+            for of, weight, here in zip(level.labels, level.weights, informative, strict=True)
             if not here
         )
         linear = tuple(
