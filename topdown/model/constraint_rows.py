@@ -7,10 +7,11 @@ leaving its rows out. Soft rules, which compare two sets of cells, are integer r
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from topdown.model.geography import Geography
 from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 
+ConstraintKind = Literal["exact", "at_least", "at_most", "none_where_zero", "never", "no_more_than"]
 Selection = tuple[tuple[str, tuple[str, ...]], ...]  # ((attribute, labels), ...): cells with all of them
 
 
@@ -33,10 +35,55 @@ class Basis:
     date: str = "?"
 
 
+class InvariantKind(ABC):
+    """What every invariant says of its kind; what else a kind needs is its fields.
+
+    Attributes:
+        kind: name of its tables in an invariants file. keys: those that a table needs beside name and legal basis.
+        factor: the key of a whole number that may be left out; "" for none.
+        closes: whether it says where nobody can be.
+        is_lower, is_upper: whether its numbers are lower bounds, upper bounds, or both.
+        always_listed: whether plans that have none say so.
+    """
+
+    kind: ClassVar[ConstraintKind]
+    keys: ClassVar[frozenset[str]]
+    factor: ClassVar[str] = ""
+    closes: ClassVar[bool] = False
+    is_lower: ClassVar[bool] = False
+    is_upper: ClassVar[bool] = False
+    always_listed: ClassVar[bool] = True
+    name: str
+    basis: Basis
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """Public leaf columns that it reads."""
+        return ()
+
+
+class LeafRule(InvariantKind):
+    """A hard rule on the records of some cells at every leaf."""
+
+    cells: Selection
+
+    @abstractmethod
+    def numbers(self, columns: Mapping[str, Ints], n_leaves: int) -> Ints:
+        """Return the bound at each leaf, int64 (n_leaves,); NO_LIMIT for none.
+
+        Args:
+            columns: public facts, int64 (n_leaves,), by name.
+        """
+
+
 @dataclass(frozen=True)
-class Exact:
+class Exact(InvariantKind):
     """Equality: the answers of `query` at every node of `level` are those of the confidential records."""
 
+    kind: ClassVar[ConstraintKind] = "exact"
+    keys: ClassVar[frozenset[str]] = frozenset({"level", "query"})
+    is_lower: ClassVar[bool] = True
+    is_upper: ClassVar[bool] = True
     name: str
     level: str
     query: str
@@ -44,59 +91,115 @@ class Exact:
 
 
 @dataclass(frozen=True)
-class AtLeast:
+class AtLeast(LeafRule):
     """At every leaf, the records in `cells` number at least `per` times the public column."""
 
+    kind: ClassVar[ConstraintKind] = "at_least"
+    keys: ClassVar[frozenset[str]] = frozenset({"cells", "column"})
+    factor: ClassVar[str] = "per"
+    is_lower: ClassVar[bool] = True
     name: str
     cells: Selection
     column: str
     per: int = 1
     basis: Basis = Basis()
 
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """Public leaf columns that it reads."""
+        return (self.column,)
+
+    def numbers(self, columns: Mapping[str, Ints], n_leaves: int) -> Ints:
+        """Return the fewest records at each leaf."""
+        return np.asarray(self.per * columns[self.column], dtype=np.int64)
+
 
 @dataclass(frozen=True)
-class AtMost:
+class AtMost(LeafRule):
     """At every leaf, the records in `cells` number at most `per` times the public column."""
 
+    kind: ClassVar[ConstraintKind] = "at_most"
+    keys: ClassVar[frozenset[str]] = frozenset({"cells", "column"})
+    factor: ClassVar[str] = "per"
+    is_upper: ClassVar[bool] = True
+    always_listed: ClassVar[bool] = False
     name: str
     cells: Selection
     column: str
     per: int = 1
     basis: Basis = Basis()
 
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """Public leaf columns that it reads."""
+        return (self.column,)
+
+    def numbers(self, columns: Mapping[str, Ints], n_leaves: int) -> Ints:
+        """Return the most records at each leaf."""
+        return np.asarray(self.per * columns[self.column], dtype=np.int64)
+
 
 @dataclass(frozen=True)
-class NoneWhereZero:
+class NoneWhereZero(LeafRule):
     """At every leaf where the public columns are all zero, no record lies in `cells`."""
 
+    kind: ClassVar[ConstraintKind] = "none_where_zero"
+    keys: ClassVar[frozenset[str]] = frozenset({"cells", "columns"})
+    closes: ClassVar[bool] = True
+    is_upper: ClassVar[bool] = True
     name: str
     cells: Selection
     columns: tuple[str, ...]
     basis: Basis = Basis()
 
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """Public leaf columns that it reads."""
+        return self.columns
+
+    def numbers(self, columns: Mapping[str, Ints], n_leaves: int) -> Ints:
+        """Return 0 where nobody can be."""
+        return np.where(np.all([columns[c] == 0 for c in self.columns], axis=0), 0, NO_LIMIT)
+
 
 @dataclass(frozen=True)
-class Never:
+class Never(LeafRule):
     """Structural zero: no record lies in `cells`, anywhere, by definition."""
 
+    kind: ClassVar[ConstraintKind] = "never"
+    keys: ClassVar[frozenset[str]] = frozenset({"cells"})
+    closes: ClassVar[bool] = True
+    is_upper: ClassVar[bool] = True
     name: str
     cells: Selection
     basis: Basis = Basis()
 
+    def numbers(self, columns: Mapping[str, Ints], n_leaves: int) -> Ints:
+        """Return 0 everywhere."""
+        return np.zeros(n_leaves, dtype=np.int64)
+
 
 @dataclass(frozen=True)
-class NoMoreThan:
+class NoMoreThan(InvariantKind):
     """At every leaf, the records in `cells` number at most `times` those in `than`.
 
     Soft: known of every true population, not promised of the released one. It is kept wherever that is possible and
     reported where it is not.
     """
 
+    kind: ClassVar[ConstraintKind] = "no_more_than"
+    keys: ClassVar[frozenset[str]] = frozenset({"cells", "than"})
+    factor: ClassVar[str] = "times"
+    always_listed: ClassVar[bool] = False
     name: str
     cells: Selection
     than: Selection
     times: int = 1
     basis: Basis = Basis()
+
+
+KINDS: tuple[type[InvariantKind], ...] = (Exact, AtLeast, NoneWhereZero, Never, AtMost, NoMoreThan)
+"""Every kind, in the order of invariants files; `Invariants` has a field for each."""
 
 
 @dataclass(frozen=True)
@@ -115,20 +218,26 @@ class Invariants:
     no_more_than: tuple[NoMoreThan, ...] = ()
 
     @property
+    def by_kind(self) -> dict[ConstraintKind, tuple[InvariantKind, ...]]:
+        """The constraints of every kind."""
+        return {kind.kind: getattr(self, kind.kind) for kind in KINDS}
+
+    @property
+    def leaf_rules(self) -> tuple[LeafRule, ...]:
+        """Hard rules on leaves, kind by kind: bounds first."""
+        return (*self.at_least, *self.at_most, *self.none_where_zero, *self.never)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Public leaf columns the constraints read, each once."""
-        names = [c.column for c in self.at_least] + [c for z in self.none_where_zero for c in z.columns]
-        names += [c.column for c in self.at_most]
-        return tuple(dict.fromkeys(names))
+        rules = (rule for rules in self.by_kind.values() for rule in rules)
+        return tuple(dict.fromkeys(column for rule in rules for column in rule.read_columns))
 
 
 BATCH_LEAVES = 1 << 21  # whose numbers, of all bounds, are held at once
 
 
-ConstraintKind = Literal["exact", "at_least", "at_most", "none_where_zero", "never"]
-
-
-ZERO_KINDS: tuple[ConstraintKind, ...] = ("never", "none_where_zero")  # these say where nobody can be
+ZERO_KINDS = (Never.kind, NoneWhereZero.kind)  # these say where nobody can be
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +247,7 @@ class ConstraintRow:
     Numbers are made when they are asked for: those of a nation's leaves, all rows at once, would take a gigabyte.
 
     Args:
-        kind, rule: as the invariants state it.
+        rule: as the invariants state it.
         depth: position of the level, 0 at the root.
         cells: bool (n_cells,), whose records are counted.
         n_nodes: of the level.
@@ -146,24 +255,26 @@ class ConstraintRow:
             cells that are closed somewhere.
     """
 
-    kind: ConstraintKind
-    rule: Exact | AtLeast | AtMost | NoneWhereZero | Never
+    rule: Exact | LeafRule
     depth: int
     cells: Bools
     n_nodes: int
     counts: Callable[[], Ints]
 
     @property
+    def kind(self) -> ConstraintKind:
+        """Kind of the constraint."""
+        return self.rule.kind
+
+    @property
     def low(self) -> Ints:
         """Fewest records of the cells at every node, int64 (n_nodes,)."""
-        return self.counts() if self.kind in ("at_least", "exact") else np.zeros(self.n_nodes, dtype=np.int64)
+        return self.counts() if self.rule.is_lower else np.zeros(self.n_nodes, dtype=np.int64)
 
     @property
     def high(self) -> Ints:
         """Most records of the cells, int64 (n_nodes,); NO_LIMIT for no upper bound."""
-        if self.kind == "at_least":
-            return np.full(self.n_nodes, NO_LIMIT, dtype=np.int64)
-        return self.counts()
+        return self.counts() if self.rule.is_upper else np.full(self.n_nodes, NO_LIMIT, dtype=np.int64)
 
     def at(self, nodes: Ints) -> ConstraintRow:
         """Return what it asks of some nodes; their numbers are held."""
@@ -178,7 +289,7 @@ class ConstraintRow:
     @property
     def selection(self) -> Selection:
         """Cells as the invariants choose them; () for answers of an exact statistic."""
-        return () if isinstance(self.rule, Exact) else self.rule.cells
+        return self.rule.cells if isinstance(self.rule, LeafRule) else ()
 
     @property
     def asks(self) -> Bools:
@@ -198,26 +309,15 @@ def leaf_rows(
     """
     depth, n_leaves = len(geography.levels) - 1, len(geography.leaves)
 
-    def row(
-        kind: ConstraintKind, rule: AtLeast | AtMost | NoneWhereZero | Never, counts: Callable[[], Ints]
-    ) -> ConstraintRow:
-        return ConstraintRow(kind, rule, depth, schema.select(dict(rule.cells)), n_leaves, counts)
-
-    def times(bound: AtLeast | AtMost) -> Ints:
-        return np.asarray(bound.per * columns[bound.column], dtype=np.int64)
-
-    def limit(zero: NoneWhereZero) -> Ints:
-        shut = np.all([columns[c] == 0 for c in zero.columns], axis=0)
-        return np.where(shut, 0, NO_LIMIT)
-
-    def nobody() -> Ints:
-        return np.zeros(n_leaves, dtype=np.int64)
-
-    return (
-        *(row("at_least", bound, partial(times, bound)) for bound in invariants.at_least),
-        *(row("at_most", bound, partial(times, bound)) for bound in invariants.at_most),
-        *(row("none_where_zero", zero, partial(limit, zero)) for zero in invariants.none_where_zero),
-        *(row("never", rule, nobody) for rule in invariants.never),
+    return tuple(
+        ConstraintRow(
+            rule,
+            depth,
+            schema.select(dict(rule.cells)),
+            n_leaves,
+            partial(rule.numbers, columns, n_leaves),
+        )
+        for rule in invariants.leaf_rules
     )
 
 
@@ -236,7 +336,7 @@ def exact_rows(
             answers = np.asarray(exact[statistic.name], dtype=np.int64)
             depth = geography.index(statistic.level)
             rows += [
-                ConstraintRow("exact", statistic, depth, labels == a, len(n), partial(np.array, n))
+                ConstraintRow(statistic, depth, labels == a, len(n), partial(np.array, n))
                 for a, n in enumerate(answers.T)
             ]
     return tuple(rows)

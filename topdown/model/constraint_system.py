@@ -17,7 +17,7 @@ from topdown.model.cell_sets import (
     group_cells,
     laminar_family,
 )
-from topdown.model.constraint_rows import ConstraintRow, Invariants, leaf_rows, rows_of_kinds
+from topdown.model.constraint_rows import ConstraintRow, Invariants, leaf_rows
 from topdown.model.geography import Geography
 from topdown.model.histogram import NarrowColumns
 from topdown.model.schema import Schema
@@ -85,11 +85,14 @@ class ConstraintSystem:
         """Return what rows of leaves that close or bound cells say of every node."""
         rows, n_leaves = tuple(rows), len(geography.leaves)
         never = np.zeros(schema.n_cells, dtype=bool)
-        for row in rows_of_kinds(rows, "never"):
-            never |= row.cells
-        zeros, least, most = (
-            rows_of_kinds(rows, kind) for kind in ("none_where_zero", "at_least", "at_most")
-        )
+        zeros = []
+        for row in (row for row in rows if row.rule.closes):
+            if row.rule.read_columns:
+                zeros.append(row)
+            else:
+                never |= row.cells
+        least = [row for row in rows if row.rule.is_lower]
+        most = [row for row in rows if row.rule.is_upper and not row.rule.closes]
         cells = group_cells([never, *(row.cells for row in zeros)], schema.n_cells)
         leaf_open = np.repeat(~cells.marked([never]), n_leaves, axis=0)
         for row, marked in zip(zeros, cells.marked([row.cells for row in zeros]), strict=True):

@@ -4,35 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from topdown.errors import ConfigError, TopdownError
 from topdown.formats.strict_toml import add_location, locating_errors, read_toml
-from topdown.model import (
-    AtLeast,
-    AtMost,
-    Basis,
-    Exact,
-    Invariants,
-    Never,
-    NoMoreThan,
-    NoneWhereZero,
-    Schema,
-    Selection,
-)
+from topdown.model import KINDS, Basis, InvariantKind, Invariants, Schema, Selection
 from topdown.resources import find
 
 MOST_TIMES = 1_000_000
-_FACTORS = {"at_least": {"per"}, "at_most": {"per"}, "no_more_than": {"times"}}
-_NEEDS = {
-    "exact": {"level", "query"},
-    "at_least": {"cells", "column"},
-    "none_where_zero": {"cells", "columns"},
-    "never": {"cells"},
-    "at_most": {"cells", "column"},
-    "no_more_than": {"cells", "than"},
-}
 
 
 class ConstraintTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -94,9 +75,9 @@ def _load_recursively(path: Path, schema: Schema, above: tuple[Path, ...]) -> In
             fix="choose invariants written for this schema",
         )
     try:
-        for kind in _NEEDS:
-            for number, table in enumerate(getattr(file, kind)):
-                with locating_errors(kind, str(number)):
+        for kind in KINDS:
+            for number, table in enumerate(getattr(file, kind.kind)):
+                with locating_errors(kind.kind, str(number)):
                     _check_keys(path, kind, table)
         own = _build_invariants(file, schema)
     except TopdownError as error:
@@ -105,16 +86,15 @@ def _load_recursively(path: Path, schema: Schema, above: tuple[Path, ...]) -> In
     return own if not file.adds_to else _add_to_base(path, file.adds_to, schema, own, above)
 
 
-def _check_keys(path: Path, kind: str, table: ConstraintTable) -> None:
+def _check_keys(path: Path, kind: type[InvariantKind], table: ConstraintTable) -> None:
     """Refuse keys that the kind does not have or that are missing (ConfigError C031)."""
-    required = _NEEDS[kind]
     given = {k for k in ("level", "query", "column", "columns") if getattr(table, k)}
     given |= {k for k in ("cells", "than") if getattr(table, k) is not None}
     factors = {"per": table.per, "times": table.times}
-    odd = {name for name, factor in factors.items() if factor != 1} - _FACTORS.get(kind, set())
-    if given != required or odd or not all(1 <= f <= MOST_TIMES for f in factors.values()):
+    odd = {name for name, factor in factors.items() if factor != 1} - {kind.factor}
+    if given != kind.keys or odd or not all(1 <= f <= MOST_TIMES for f in factors.values()):
         raise ConfigError(
-            f"constraint {table.name!r} of {path}: [[{kind}]] needs exactly the keys {sorted(required)}, "
+            f"constraint {table.name!r} of {path}: [[{kind.kind}]] needs exactly the keys {sorted(kind.keys)}, "
             f"has {sorted(given | odd)}",
             code="C031",
             fix=f"add the missing keys, remove the others; `per` and `times` are from 1 to {MOST_TIMES:,}",
@@ -122,40 +102,22 @@ def _check_keys(path: Path, kind: str, table: ConstraintTable) -> None:
 
 
 def _build_invariants(file: InvariantsFile, schema: Schema) -> Invariants:
-    def cells(kind: str, number: int, table: ConstraintTable, name: str = "cells") -> Selection:
-        with locating_errors(kind, str(number), name):
-            return parse_selection(schema, table.name, getattr(table, name) or {})
+    found: dict[str, Any] = {}
+    for kind in KINDS:
+        tables = enumerate(getattr(file, kind.kind))
+        found[kind.kind] = tuple(_build_constraint(kind, number, table, schema) for number, table in tables)
+    return Invariants(file.name, file.title, file.schema, source=file.source, **found)
 
-    return Invariants(
-        file.name,
-        file.title,
-        file.schema,
-        tuple(Exact(t.name, t.level, t.query, _legal_basis(t)) for t in file.exact),
-        tuple(
-            AtLeast(t.name, cells("at_least", i, t), t.column, t.per, _legal_basis(t))
-            for i, t in enumerate(file.at_least)
-        ),
-        tuple(
-            NoneWhereZero(t.name, cells("none_where_zero", i, t), t.columns, _legal_basis(t))
-            for i, t in enumerate(file.none_where_zero)
-        ),
-        tuple(Never(t.name, cells("never", i, t), _legal_basis(t)) for i, t in enumerate(file.never)),
-        file.source,
-        tuple(
-            AtMost(t.name, cells("at_most", i, t), t.column, t.per, _legal_basis(t))
-            for i, t in enumerate(file.at_most)
-        ),
-        tuple(
-            NoMoreThan(
-                t.name,
-                cells("no_more_than", i, t),
-                cells("no_more_than", i, t, "than"),
-                t.times,
-                _legal_basis(t),
-            )
-            for i, t in enumerate(file.no_more_than)
-        ),
-    )
+
+def _build_constraint(
+    kind: type[InvariantKind], number: int, table: ConstraintTable, schema: Schema
+) -> InvariantKind:
+    fields: dict[str, Any] = {key: getattr(table, key) for key in (*kind.keys, kind.factor) if key}
+    for name in sorted({"cells", "than"} & kind.keys):
+        with locating_errors(kind.kind, str(number), name):
+            fields[name] = parse_selection(schema, table.name, fields[name] or {})
+    basis = Basis(table.legal_basis, table.decided_by, table.date)
+    return kind(name=table.name, basis=basis, **fields)  # type: ignore[call-arg]
 
 
 def _add_to_base(
@@ -167,8 +129,7 @@ def _add_to_base(
             f"{path} adds to itself", code="C034", file=str(path), fix="remove adds_to, or name another file"
         )
     base = _load_recursively(first, schema, (*above, path.resolve()))
-    kinds = ("exact", "at_least", "none_where_zero", "never", "at_most", "no_more_than")
-    both = {kind: getattr(base, kind) + getattr(own, kind) for kind in kinds}
+    both: dict[str, Any] = {kind: rules + own.by_kind[kind] for kind, rules in base.by_kind.items()}
     names = [rule.name for rules in both.values() for rule in rules]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
@@ -181,15 +142,9 @@ def _add_to_base(
     return replace(own, **both)
 
 
-def _legal_basis(table: ConstraintTable) -> Basis:
-    return Basis(table.legal_basis, table.decided_by, table.date)
-
-
 def name_asking_constraint(error: TopdownError, invariants: Invariants) -> None:
     """Add to the error of a missing public column (D004) which constraint asks for it."""
-    asking = [(rule.name, rule.column) for rule in invariants.at_least]
-    asking += [(rule.name, rule.column) for rule in invariants.at_most]
-    asking += [(rule.name, column) for rule in invariants.none_where_zero for column in rule.columns]
+    asking = [(rule.name, column) for rule in invariants.leaf_rules for column in rule.read_columns]
     named = [
         name for name, column in asking if error.code == "D004" and f"no column {column!r}" in error.text
     ]

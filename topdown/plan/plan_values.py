@@ -19,7 +19,7 @@ import msgspec
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.strict_toml import dec_hook, enc_hook
-from topdown.model import Invariants, Query, Schema, parse_query
+from topdown.model import KINDS, Invariants, Query, Schema, parse_query
 from topdown.plan.run_file import Mechanism
 from topdown.privacy.laws import LAWS, LawName, LossName, law_of_mechanism
 from topdown.privacy.relation import Neighbours, Relation
@@ -256,9 +256,9 @@ class Plan:
             for m in (m for level in document["levels"] for m in level["measurements"]):
                 m.pop("delta", None)
                 m.pop("weights", None)
-        for kind in ("at_most", "no_more_than"):  # plans without them read and hash as before there were any
-            if not getattr(self.invariants, kind):
-                document["invariants"].pop(kind, None)
+        for kind in KINDS:  # plans without later kinds read and hash as before there were any
+            if not kind.always_listed and not self.invariants.by_kind[kind.kind]:
+                document["invariants"].pop(kind.kind, None)
         return document
 
 

@@ -110,8 +110,7 @@ class ReleaseChain:
     @property
     def has_public_facts(self) -> bool:
         """Whether rules that hold for every true population narrow what an answer can be."""
-        kinds = ("never", "none_where_zero", "at_least", "at_most")
-        return any(getattr(plan.invariants, kind) for plan, _ in self.steps for kind in kinds)
+        return any(plan.invariants.leaf_rules for plan, _ in self.steps)
 
     @cached_property
     def changes(self) -> tuple[NeighbourChange, ...]:

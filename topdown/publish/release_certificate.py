@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from topdown import __version__
 from topdown.errors import InternalError
 from topdown.formats.strict_toml import exact_text
-from topdown.model import AtLeast, AtMost, Exact, Never, NoMoreThan, NoneWhereZero, sections_of
+from topdown.model import sections_of
 from topdown.plan import Plan, PublicContext, ReleaseChain
 from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles, carried_paths
@@ -172,16 +172,7 @@ def open_answers(plan: Plan) -> list[str]:
         "contact": release.contact,
     }
     names = [f"release.{name}" for name, value in fields.items() if value == UNANSWERED]
-    rules = plan.invariants
-    kinds: dict[str, tuple[Exact | AtLeast | AtMost | NoMoreThan | NoneWhereZero | Never, ...]] = {
-        "exact": rules.exact,
-        "at_least": rules.at_least,
-        "none_where_zero": rules.none_where_zero,
-        "never": rules.never,
-        "at_most": rules.at_most,
-        "no_more_than": rules.no_more_than,
-    }
-    for kind, constraints in kinds.items():
+    for kind, constraints in plan.invariants.by_kind.items():
         names += [
             f"invariants.{kind}.{c.name}.legal_basis"
             for c in constraints

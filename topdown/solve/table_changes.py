@@ -27,7 +27,6 @@ from topdown.model import (
     NO_LIMIT,
     ConstraintSystem,
     FlowArcs,
-    Selection,
     SplitConstraints,
     leaf_rows,
     rows_of_kinds,
@@ -106,9 +105,8 @@ def _answers_above(context: PublicContext, depth: int, cells: Ints) -> list[Ints
 def _unconstrained_values(context: PublicContext, cells: Ints) -> Ints:
     """Return a number for each cell's values of the attributes that no constraint speaks of."""
     schema, rules = context.plan.schema, context.plan.invariants
-    selections: list[Selection] = [b.cells for b in rules.at_least] + [b.cells for b in rules.at_most]
-    selections += [z.cells for z in rules.none_where_zero]
-    spoken = {attribute for cells_of in selections for attribute, _ in cells_of}
+    varying = (rule for rule in rules.leaf_rules if rule.read_columns)  # others hold for every cell alike
+    spoken = {attribute for rule in varying for attribute, _ in rule.cells}
     spoken |= {f.attribute for e in rules.exact for f in context.plan.query(e.query).factors}
     number = np.zeros(len(cells), dtype=np.int64)
     for attribute, values in zip(schema.attributes, schema.coordinates(cells), strict=True):
