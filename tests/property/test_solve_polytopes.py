@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.helpers.depth import DEPTH
 from tests.helpers.polytopes import make_polytopes, node_vectors
 from tests.oracles import solver_twins as reference
-from topdown.model import NO_LIMIT, SplitConstraints, split_constraints
+from topdown.model import NO_LIMIT, ConstraintSystem, SplitConstraints, from_prefixes, split_constraints
 from topdown.solve import (
     child_totals,
     least_change,
@@ -120,8 +120,6 @@ def test_the_college_town_of_the_paper() -> None:
 
 def college_town() -> SplitConstraints:
     """Return the paper's town: open dorms by region, region totals exact."""
-    from topdown.model import ConstraintSystem, from_prefixes
-
     leaf_open = np.array([[True, True, False], [False, True, True]])
     rules = ConstraintSystem(
         class_of_cell=np.arange(3),
@@ -137,8 +135,6 @@ def college_town() -> SplitConstraints:
 
 def test_seven_counties_and_three_combinations() -> None:
     """Section 7.3: types A, B, C in seven counties, combinations AC, AB and C; limits are the flow's cuts."""
-    from topdown.model import ConstraintSystem, from_prefixes
-
     combos = {"AC": (900, 700, 500), "AB": (120, 80, 60), "C": (2000,)}
     leaf_open = np.array([[t in name for t in "ABC"] for name, people in combos.items() for _ in people])
     totals = np.array([n for people in combos.values() for n in people])

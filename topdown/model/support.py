@@ -16,7 +16,10 @@ from topdown.model.schema import Schema
 
 
 def base_labels(schema: Schema, base: Schema, names: dict[str, str]) -> Ints:
-    """Return, for every cell of `schema`, the cell of `base` it belongs to; arguments and errors as for `read_in`."""
+    """Return, for every cell of `schema`, the cell of `base` it belongs to.
+
+    Arguments and errors are those of `map_attributes`.
+    """
     grid = np.zeros(schema.shape, dtype=np.int64)
     axes = [a.name for a in schema.attributes]
     reading = map_attributes(schema, base, names)

@@ -286,7 +286,7 @@ class FileAnswers:
     levels: tuple[LevelRows, ...]
 
     def answers(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, NDArray[np.int32]]:
-        """Return those of the measured nodes among first_node .. last_node - 1, see `PartFiles`."""
+        """Return those of the measured nodes among first_node .. last_node - 1, see `MeasurementParts`."""
         return self.files.answers(level_index, self.levels[level_index], first_node, last_node)
 
     def source(self) -> FileAnswers:
@@ -367,7 +367,7 @@ def _answers_in_table(path: Path, context: PublicContext, exact: Exact, stated: 
 
 
 class MeasurementFiles:
-    """The measurement files of one release, see `PartFiles`; of each level it knows where all rows lie.
+    """The measurement files of one release, see `MeasurementParts`; of each level it knows where all rows lie.
 
     Args:
         release: the release folder.

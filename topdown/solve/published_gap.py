@@ -1,12 +1,13 @@
 """Whether a published table of one problem is an optimum of it too: the closest whole table to the same estimate.
 
-Two machines find two estimates. Each is within TARGET_PERSONS of the optimum (`kkt`), so they are at most twice that
-apart; a whole table that is the best rounding of one can then cost a little more than the best rounding of the other.
-Only answers in which the two tables differ count: each adds |b - v| - |a - v| times its weight, which changes by at
-most 2 |v - v'| with the estimate v, and over k entries |v - v'| adds up to at most sqrt(k) times the distance. To that
-comes the grid of the flow's whole costs: UNIT a person, values within SNAP of a whole number taken for whole. Where an
-integer program rounded, each answer may also be off by the millionth to which it keeps its rows and its gap. Costs are
-those the flow minimises, in whole millionths of a person; the difference of two is exact.
+Two machines find two estimates. Each is within TARGET_PERSONS of the optimum (`optimality.py`), so they are at
+most twice that apart; a whole table that is the best rounding of one can then cost a little more than the best
+rounding of the other. Only answers in which the two tables differ count: each adds |b - v| - |a - v| times its
+weight, which changes by at most 2 |v - v'| with the estimate v, and over k entries |v - v'| adds up to at most
+sqrt(k) times the distance. To that comes the grid of the flow's whole costs: UNIT a person, values within SNAP of
+a whole number taken for whole. Where an integer program rounded, each answer may also be off by the millionth to
+which it keeps its rows and its gap. Costs are those the flow minimises, in whole millionths of a person; the
+difference of two is exact.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def solve(
         exact: exact node totals by level name.
         workers: processes, of which 1 is this one, or a cluster.
         tables: exact tables of the leaves other than totals, by query.
-        backend: least-squares solver; all are checked alike (`backends/quadratic.py`).
+        backend: least-squares solver; all are checked alike (`backends/quadratic_solvers.py`).
         report: told after every subtree.
 
     Raises:

@@ -164,7 +164,9 @@ def check_exact_fits(split: Split) -> None:
         raise no_table_fits()
 
 
-LeastSquares = Callable[[Problem], tuple[Solution, float]]  # and its residual in persons, from `kkt`
+LeastSquares = Callable[
+    [Problem], tuple[Solution, float]
+]  # and its residual in persons, from `residual_persons`
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,7 @@ class ExtensionSolver(TreeSolver):
         return np.concatenate(out) if out else np.zeros(0, dtype=np.int64)
 
     def judge(self, depth: int, parent: Node | None, published: list[Node]) -> GapReport:
-        """Weigh the children stage by stage, see `Beside`."""
+        """Weigh the children stage by stage, see `PublishedStages`."""
         if parent is None:
             rows, index = self._rows(self.patterns.tables[0].cell), np.zeros(1, dtype=np.int64)
             sums = np.full(len(rows), -1, dtype=np.int64)

@@ -38,7 +38,7 @@ class Stage:
 
     @cached_property
     def nests(self) -> tuple[bool | None, ...]:
-        """Which queries nest in any split, see `nest_by_schema`."""
+        """Which queries nest in any split, see `queries_nest_by_schema`."""
         return queries_nest_by_schema([query.labels for _, query, _ in self.queries], self.before, self.known)
 
     def labels(self, cells: Ints) -> Ints:

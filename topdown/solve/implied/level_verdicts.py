@@ -1,7 +1,8 @@
 """What can be promised about a set of invariants, level by level, before anything is computed.
 
-The verdict is read from the objects the solver itself works with: `Polytopes` says whether a level keeps everything
-that splits down to the leaves, `chain` whether its rounding is a flow. Soft rules promise nothing and are left aside.
+The verdict is read from the objects the solver itself works with: `SplitConstraints` says whether a level keeps
+everything that splits down to the leaves, `LevelBounds` whether its rounding is a flow. Soft rules promise nothing
+and are left aside.
 """
 
 from __future__ import annotations
@@ -203,7 +204,7 @@ class Verdict:
 
     Complete: every whole table that satisfies them can be split down to the leaves. Integral: the rounding of the
     level is a flow, so a linear program already gives whole numbers. An extension of a release always splits, but may
-    leave out tables that would split as well (`extend/verdict.py`).
+    leave out tables that would split as well (`extend/extension_checks.py`).
 
     Args:
         level: name.
@@ -257,7 +258,7 @@ def judge_levels(
     facts: PublicFacts,
     tables: tuple[tuple[str, ...], ...] = (),
 ) -> tuple[Verdict, ...]:
-    """Judge every level of a tree with public facts, root first; `tables` as in `Ground`."""
+    """Judge every level of a tree with public facts, root first; `tables` as in `VerdictInputs`."""
     rules = ConstraintSystem.from_facts(schema, geography, invariants, facts)
     check_exact_levels(invariants, geography)
     try:

@@ -96,7 +96,7 @@ class System:
 
     @property
     def impossible(self) -> bool:
-        """Whether a row says so plainly; `fourier_motzkin.minimal` brings every contradiction to this form."""
+        """Whether a row says so plainly; `minimal_system` brings every contradiction to this form."""
         return any(row.impossible for row in self.rows)
 
     def broken(self, point: Sequence[Number]) -> Row | None:

@@ -2,7 +2,8 @@
 
 The split x = z gives a linear step with all equalities inside, and an exact projection of every segment on its
 simplex: signs, zeros and parent sums hold at every iterate. How a step is taken is the quadratic's own
-(`dense_step`, `tree_step`); when to correct the penalty, when to ask the optimality check, when to stop is here.
+(`dense_steps.py`, `structured_step.py`); when to correct the penalty, when to ask the optimality check, and
+when to stop is here.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Step(Protocol):
 
 
 def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[Solution, float]:
-    """Return the best table found and its residual in persons by the strict check (`kkt.residual_persons`).
+    """Return the best table found and its residual in persons by the strict check (`residual_persons`).
 
     A point that only the plain check accepts will do once smaller residuals no longer halve what the strict one says.
 

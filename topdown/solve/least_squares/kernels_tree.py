@@ -1,6 +1,7 @@
 """Compiled loops of an extension's least squares: the tree's inverse, and whole ADMM steps of one stage.
 
-Compiled once per installation and cached as `topdown.solve.kernels_shared`; `tree_reference` has NumPy twins.
+Compiled once per installation and cached as `topdown.solve.kernels_shared`; NumPy twins are in
+`tests/oracles/structured_step_twin.py`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from topdown.solve.least_squares.problem import PerChild, Problem, Solution
 @final
 @dataclass(frozen=True, eq=False)
 class LatticeQuadratic:
-    """K_j by components on each child's open dense values; see `Beyond`.
+    """K_j by components on each child's open dense values; see `SubtreeQuadratic`.
 
     Args:
         lattice: in whose terms.

@@ -59,7 +59,7 @@ MOST_ROWS, MOST_ENTRIES = (
 
 
 def solve(problem: Problem, most_steps: int | None = None, power: float = 0.5) -> tuple[Solution, float]:
-    """Return the solution and its certified residual in persons (`kkt.residual_persons`).
+    """Return the solution and its certified residual in persons (`residual_persons`).
 
     Args:
         problem: dense or structured.

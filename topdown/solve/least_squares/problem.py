@@ -223,7 +223,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a solver returns; `kkt` says how far it is from the optimum.
+    """What a solver returns; `optimality.py` says how far it is from the optimum.
 
     Args:
         z: (n, m), nonnegative, zero where not allowed, segment sums exact to rounding error.

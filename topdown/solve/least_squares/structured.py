@@ -1,7 +1,7 @@
 """A quadratic made of queries that are partitions of the rows, for tables too large for a dense matrix.
 
 sum over queries q and columns j of sum over answers a of w_qa (q(x_j)_a - t_qaj)^2 / 2, and which of the answers nest.
-How its step is taken without a dense Hessian is in `tree_step`.
+How its step is taken without a dense Hessian is in `structured_step.py`.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def nest_answers(queries: tuple[Partition, ...], supergroup: Ints) -> tuple[Nest
 def nest_answers_by_schema(
     queries: tuple[Partition, ...], supergroup: Ints
 ) -> tuple[NestedAnswers, NestedAnswers]:
-    """Split answers as `sort_out` does, so that fewer rows of the same queries never leave more crossing."""
+    """Split answers as `nest_answers` does, so that fewer rows of the same queries never leave more crossing."""
     chain: NestedAnswers = []
     crossing: NestedAnswers = []
     for q in sorted(queries, key=lambda q: -len(q.weight)):

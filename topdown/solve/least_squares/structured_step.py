@@ -234,7 +234,7 @@ class TreeStep:
     """See `admm.Step`. The problem has no bounds.
 
     Args:
-        problem: of a structured quadratic. power: see `tree_linear.LinearStep`.
+        problem: of a structured quadratic. power: see `LinearStep`.
     """
 
     threads: int | None = 1  # products of a step are small: more threads wait for each other

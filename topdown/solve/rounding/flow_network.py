@@ -134,7 +134,7 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
     """Return the network and the whole parts that the flow adds to.
 
     Args:
-        problem: with `bound_places` (see `chain.laminar_places`).
+        problem: with `bound_places` (see `laminar_positions`).
         every_cell: let any allowed cell go one up, not only those with a fraction.
 
     Raises:
