@@ -24,9 +24,9 @@ from topdown.solve import (
     Solved,
     TreeSolver,
     checkpoint_spans,
+    make_top_down_solver,
     solve_tree,
     solved_release,
-    make_top_down_solver,
 )
 from topdown.verify import verify
 
