@@ -13,7 +13,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -315,7 +314,7 @@ STEPS = ("move", "new", "dropped", "household", "appears")
 SETS_OF_WHOLE_GROUPS = (["household"], ["household", "appears"])
 UNIT = 1 << 400
 TERMS = 100
-MOST_ATOMS = 500
+MOST_LOSSES = 500
 MORE_DIGITS = 25
 MOST_LOSS, MOST_SPREAD = 40_000, 2**54
 Pair = tuple[Fraction, Fraction]
@@ -513,9 +512,9 @@ def _geometric_accuracy(parts: Sequence[tuple[Fraction, int]], loss: Fraction) -
     counts: dict[Fraction, int] = {}
     for scale, n in parts:
         counts[scale] = counts.get(scale, 0) + n
-    if prod(n + 1 for n in counts.values()) > MOST_ATOMS:
-        low, _ = _exp(loss)
-        return Fraction(1, 2), Fraction(UNIT, UNIT + low)
+    by_epsilon = Fraction(1, 2), Fraction(UNIT, UNIT + _exp(loss)[0])
+    if max(counts.values()) >= MOST_LOSSES:
+        return by_epsilon
     law: dict[Fraction, tuple[int, int]] = {Fraction(0): (UNIT, UNIT)}
     for scale, n in counts.items():
         low, high = _exp(1 / scale)
@@ -529,6 +528,8 @@ def _geometric_accuracy(parts: Sequence[tuple[Fraction, int]], loss: Fraction) -
                     more = mass[0] * p[0] // UNIT, -(-mass[1] * p[1] // UNIT)
                     after[value + sign / scale] = old[0] + more[0], old[1] + more[1]
             law = after
+            if len(law) > MOST_LOSSES:
+                return by_epsilon
     ends = [
         sum((2 if value > 0 else 1) * mass[end] for value, mass in law.items() if value >= 0)
         for end in (0, 1)

@@ -27,7 +27,7 @@ from topdown.privacy.accountant import (
     PureLoss,
     loss_distribution,
 )
-from topdown.privacy.laws import LAWS, UNIT, LawName, Weights
+from topdown.privacy.laws import UNIT, LawName, Weights
 
 Runs = NDArray[np.int32]
 
@@ -214,8 +214,9 @@ def _loss_of_rates(moved: tuple[tuple[Fraction, int, Fraction, Weights], ...], l
         return PairLoss(tuple(MovedCounts(weights, own, delta, n) for own, n, delta, weights in moved))
     if law == "discrete_gaussian" and moved:
         return Composition(loss_distribution((parameter, 1, counts) for parameter, counts, _, _ in moved))
-    epsilon = sum((LAWS[law].loss(parameter, 1, counts) for parameter, counts, _, _ in moved), Fraction(0))
-    return PureLoss(epsilon, sum(counts for _, counts, _, _ in moved), law)
+    if moved:
+        return PureLoss.of_geometric((scale, counts) for scale, counts, _, _ in moved)
+    return PureLoss(Fraction(0), 0, law)
 
 
 def shown_loss(

@@ -124,8 +124,9 @@ def _composed_loss(rows: Sequence[Measurement], claim: Claim) -> ComposedLoss:
     if law.has_delta:
         return PairLoss(tuple(MovedCounts(m.weights, m.parameter, m.delta, counts) for m in touched))
     if not touched or law.loss_name == "epsilon":
-        epsilon = sum((law.loss(m.parameter, 1, counts) for m in touched), Fraction(0))
-        return PureLoss(epsilon, counts * len(touched), rows[0].law)
+        if touched:
+            return PureLoss.of_geometric((m.parameter, counts) for m in touched)
+        return PureLoss(Fraction(0), 0, rows[0].law)
     return Composition(loss_distribution((m.parameter, 1, counts) for m in touched))
 
 

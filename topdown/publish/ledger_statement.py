@@ -121,8 +121,10 @@ def _noise(drawn: Sequence[DrawnLaw], times: int) -> ComposedLoss:
             tuple(MovedCounts((), law.parameter, law.delta, times * law.coordinates) for law in drawn)
         )
     if drawn[0].loss_name == "epsilon":
-        epsilon = times * sum((law.loss for law in drawn), Fraction(0))
-        return PureLoss(epsilon, times * sum(law.coordinates for law in drawn))
+        if any(law.shift > 1 for law in drawn):  # its losses have more than two values
+            epsilon = times * sum((law.loss for law in drawn), Fraction(0))
+            return PureLoss(epsilon, times * sum(law.coordinates for law in drawn))
+        return PureLoss.of_geometric((law.parameter, times * law.coordinates) for law in drawn)
     return Composition.of((law.parameter, law.shift, times * law.coordinates) for law in drawn)
 
 

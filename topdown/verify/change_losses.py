@@ -138,16 +138,30 @@ class ChangeLoss(Protocol):
 
     @property
     def powers(self) -> list[Ends]:
-        """Endss of the power of the best test at each of ALPHAS."""
+        """Ends of the power of the best test at each of ALPHAS."""
+
+
+MOST_EPSILON = 10_000
+MOST_LOSSES = 500
+"""With more values of a composed loss than this, tests are bounded by epsilon alone."""
+_WHOLE = 10**60
 
 
 @dataclass(frozen=True)
 class PureLoss:
-    """Epsilon adds up and holds for every delta: two-sided geometric noise, or a change that nothing measures."""
+    """Epsilon adds up and holds for every delta: two-sided geometric noise, or a change that nothing measures.
+
+    Args:
+        total: epsilon.
+        counts: how many counts move.
+        rho: 0 of a change that nothing measures, else None.
+        moved: (scale, counts) that move by one; empty where nothing is measured.
+    """
 
     total: Fraction
     counts: int
     rho: Fraction | None
+    moved: tuple[tuple[Fraction, int], ...] = ()
     delta = None
 
     def epsilon(self, delta: str) -> Ends:
@@ -156,17 +170,58 @@ class PureLoss:
 
     @property
     def guess(self) -> Ends:
-        """Return e**epsilon / (1 + e**epsilon)."""
-        return _rounded_outward(self._odds / (1 + self._odds))
+        """Return P[loss > 0] + P[loss = 0] / 2; with many values at most e**epsilon / (1 + e**epsilon)."""
+        if self._masses is not None:
+            right = sum(mass * ((loss > 0) + (loss >= 0)) for loss, mass in self._masses.items())
+            return _rounded_outward(Fraction(right, 2 * _WHOLE))
+        bound = _rounded_outward(self._odds / (1 + self._odds))
+        return Ends(Fraction(1, 2), bound.upper) if self.moved else bound
 
     @cached_property
     def powers(self) -> list[Ends]:
-        """Return min(e**epsilon alpha, 1 - (1 - alpha) / e**epsilon)."""
-        return [_rounded_outward(min(self._odds * a, 1 - (1 - a) / self._odds)) for a in ALPHAS]
+        """Return the power of the likelihood-ratio test; with many values what epsilon allows at most."""
+        if self._masses is not None:
+            return [_rounded_outward(self._power(alpha)) for alpha in ALPHAS]
+        bounds = [_rounded_outward(min(self._odds * a, 1 - (1 - a) / self._odds)) for a in ALPHAS]
+        if not self.moved:
+            return bounds
+        return [Ends(alpha, bound.upper) for alpha, bound in zip(ALPHAS, bounds, strict=True)]
+
+    def _power(self, alpha: Fraction) -> Fraction:
+        """Return how often the test that takes the largest losses, alpha of them by mistake, is right."""
+        masses, alarms, hits = self._masses or {}, Fraction(0), Fraction(0)
+        for loss in sorted(masses, reverse=True):
+            mistaken, right = Fraction(masses[-loss], _WHOLE), Fraction(masses[loss], _WHOLE)
+            if alarms + mistaken >= alpha:
+                return hits + (alpha - alarms) * right / mistaken
+            alarms, hits = alarms + mistaken, hits + right
+        return _ONE
 
     @cached_property
     def _odds(self) -> Fraction:
         return exp(self.total)
+
+    @cached_property
+    def _masses(self) -> dict[Fraction, int] | None:
+        """How often the composed loss has each value, over 10^60, one count after the other; None if it has many."""
+        if not self.moved or self.total > MOST_EPSILON:
+            return None
+        masses = {Fraction(0): _WHOLE}
+        for scale, n in self.moved:
+            if n >= MOST_LOSSES:
+                return None
+            loss, odds = 1 / scale, exp(1 / scale)
+            right = round(odds / (1 + odds) * _WHOLE)
+            for _ in range(n):
+                after: Counter[Fraction] = Counter()
+                for value, mass in masses.items():
+                    share = mass * right // _WHOLE
+                    after[value + loss] += share
+                    after[value - loss] += mass - share
+                if len(after) > MOST_LOSSES:
+                    return None
+                masses = after
+        return masses
 
 
 @dataclass(frozen=True)
@@ -281,7 +336,9 @@ def _merged_loss(law: str, moved: tuple[MovedCounts, ...]) -> ChangeLoss:
         delta = sum((m.n * m.delta for m in moved), Fraction(0))
         return PairLoss(sum((m.n * m.parameter for m in moved), Fraction(0)), min(delta, _ONE), counts)
     if law == "two_sided_geometric":
-        return PureLoss(sum((m.shift * m.n / m.parameter for m in moved), Fraction(0)), counts, None)
+        total = sum((m.shift * m.n / m.parameter for m in moved), Fraction(0))
+        by_one = all(m.shift == 1 for m in moved)
+        return PureLoss(total, counts, None, tuple((m.parameter, m.n) for m in moved) if by_one else ())
     if not moved:
         return PureLoss(Fraction(0), 0, Fraction(0))
     return GaussianLoss(GaussianSum([(m.parameter, m.shift, m.n) for m in moved]))

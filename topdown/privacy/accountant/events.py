@@ -19,7 +19,15 @@ from topdown.privacy.accountant import conversions as inversion
 from topdown.privacy.accountant import conversions as zcdp
 from topdown.privacy.accountant.composition import Composition
 from topdown.privacy.accountant.gaussian_loss import ball_of, ends, loss_distribution, precision
-from topdown.privacy.exact_values import Enclosure, Threshold, delta_of, epsilon_of, positive, rational
+from topdown.privacy.exact_values import (
+    Enclosure,
+    Threshold,
+    alpha_of,
+    delta_of,
+    epsilon_of,
+    positive,
+    rational,
+)
 from topdown.privacy.relation import Neighbours, Relation
 
 
@@ -229,6 +237,36 @@ class Mixture:
         )
         return inversion.solve_epsilon(self._deltas, target, float(ceiling) / 2, ceiling + 1, 60)
 
+    def bayes_accuracy(self) -> Enclosure:
+        """Return the probability that the best attacker names the right one of two equally likely neighbours."""
+        at_zero = self.delta(0)
+        return Enclosure((1 + at_zero.lower) / 2, (1 + at_zero.upper) / 2, at_zero.method)
+
+    def trade_off_curve(self, alphas: Iterable[Threshold]) -> list[Enclosure]:
+        """Return at each alpha the smallest share of misses of any test; for events without a Gaussian part.
+
+        It is the largest of the lines 1 - delta - e**loss alpha, and (1 - delta - alpha) / e**loss of the other
+        direction, over the values of the loss (Dong, Roth, Su 2022, proposition 5).
+
+        Raises:
+            ConfigError: A020 there is a Gaussian part.
+        """
+        if self.gaussian is not None:
+            raise ConfigError(
+                "no curve is computed of Gaussian noise with finite losses", code="A020", fix="ask for delta"
+            )
+        points = [alpha_of(a) for a in alphas]
+        with precision(_BITS) as flint:
+            steep, flat = (_supporting_lines(flint, side) for side in self._sides)
+            found = []
+            for a in points:
+                ball = ball_of(flint, a)
+                lines = [ends(1 - d - s * ball) for s, d in steep]
+                lines += [ends((1 - d - ball) / s) for s, d in flat]
+                low, high = (max(end, Fraction(0)) for end in map(max, zip(*lines, strict=True)))
+                found.append(Enclosure(min(low, 1 - a), min(high, 1 - a), self.method))
+        return found
+
     @property
     def method(self) -> str:
         """Label of the results."""
@@ -321,10 +359,34 @@ def _loss_side(events: Sequence[tuple[Simple, int]], *, forward: bool) -> _Side:
                 raise _too_many()
             table, infinite = _loss_table(flint, event, forward=forward)
             finite *= (1 - infinite) ** count
+            if len(table) == 2:
+                total = _convolve(total, _binomial_table(table, count))
+                continue
             for _ in range(count):
                 total = _convolve(total, table)
         atoms = tuple((loss, ends(mass)) for loss, mass in total.items())
         return _Side(atoms, ends(1 - finite))
+
+
+def _supporting_lines(flint: Any, side: _Side) -> list[tuple[Ball, Ball]]:
+    """Return (e**loss, delta there) at every value of the loss that is at least 0, and at 0."""
+    atoms = sorted(side.atoms, key=lambda atom: _loss_ends(atom[0])[0], reverse=True)
+    above, under = (
+        flint.arb(0),
+        flint.arb(0),
+    )  # of larger losses: probability, and that of the other neighbour
+    infinite, out = _between(flint, side.infinite), []
+    for (r, q), mass in atoms:
+        odds = ball_of(flint, r).exp() * ball_of(flint, q)
+        if _loss_ends((r, q))[0] < 0:
+            break
+        out.append((odds, infinite + above - odds * under))
+        above, under = above + _between(flint, mass), under + _between(flint, mass) / odds
+    return [*out, (flint.arb(1), infinite + above - under)]
+
+
+def _between(flint: Any, ends_of: tuple[Fraction, Fraction]) -> Ball:
+    return ball_of(flint, ends_of[0]).union(ball_of(flint, ends_of[1]))
 
 
 def _loss_table(flint: Any, event: Simple, *, forward: bool) -> tuple[Table, Ball]:
@@ -355,6 +417,17 @@ def _loss_table(flint: Any, event: Simple, *, forward: bool) -> tuple[Table, Bal
             )
         case _:
             raise TypeError(f"unknown privacy event {event!r}")
+
+
+def _binomial_table(table: Table, count: int) -> Table:
+    """Return the law of the sum of `count` losses of two values each."""
+    ((r1, q1), p1), ((r2, q2), p2) = table.items()
+    out: Table = {}
+    for j in range(count + 1):
+        key = (j * r1 + (count - j) * r2, q1**j * q2 ** (count - j))
+        mass = math.comb(count, j) * p1**j * p2 ** (count - j)
+        out[key] = out[key] + mass if key in out else mass
+    return out
 
 
 def _finite_table(flint: Any, outcomes: tuple[tuple[Fraction, Fraction], ...]) -> tuple[Table, Ball]:

@@ -27,7 +27,7 @@ from typing import Any
 from topdown.errors import ConfigError
 from topdown.privacy.accountant import conversions as zcdp
 from topdown.privacy.accountant.composition import Composition
-from topdown.privacy.accountant.events import FiniteLoss
+from topdown.privacy.accountant.events import ComposedEvent, FiniteLoss, Geometric, Mixture, Repeated
 from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
 from topdown.privacy.exact_values import Enclosure, Threshold, alpha_of, epsilon_of, positive
 from topdown.privacy.laws import UNIT, Weights
@@ -205,24 +205,77 @@ _BITS = 160
 MOST_EPSILON = Fraction(10_000)
 
 
+MOST_LOSSES = 500
+"""With more values of a composed loss than this, what is said of tests follows from its epsilon alone."""
+
+
 @dataclass(frozen=True)
 class PureLoss:
     """An exact epsilon at least 0, how many counts move, and the law of the release they are measured in.
 
-    Epsilon 0 is a change that nothing measures, whatever the law.
+    What is said of tests is exact where the counts and their noise are known and the composed loss has few values: a
+    count moved by one in two-sided geometric noise has the loss 1 / scale or its negative, nothing between. Else it is
+    what follows from epsilon, reached where one measurement is all there is.
+
+    Args:
+        epsilon: 0 is a change that nothing measures, whatever the law.
+        coordinates: how many counts move.
+        law: by name.
+        moved: (scale, counts) that move by one in two-sided geometric noise, each scale once; empty: only epsilon is
+            known.
     """
 
     epsilon: Fraction
     coordinates: int
     law: str = "two_sided_geometric"
+    moved: tuple[tuple[Fraction, int], ...] = ()
+
+    @classmethod
+    def of_geometric(cls, moved: Iterable[tuple[Fraction, int]]) -> PureLoss:
+        """Return the loss of (scale, counts) that move by one in two-sided geometric noise."""
+        counts: Counter[Fraction] = Counter()
+        for scale, n in moved:
+            counts[scale] += n
+        epsilon = sum((n / scale for scale, n in counts.items()), Fraction(0))
+        return cls(epsilon, counts.total(), moved=tuple(sorted((s, n) for s, n in counts.items() if n)))
+
+    @cached_property
+    def _exact(self) -> Mixture | None:
+        """The composed loss, if it is known and has few values."""
+        if not self.moved or self.epsilon > MOST_EPSILON or not _has_few_values(self.moved):
+            return None
+        events = (Repeated(Geometric(1 / scale), n) for scale, n in self.moved)
+        return Mixture(ComposedEvent(tuple(events)))
 
     def best_guess(self) -> Enclosure:
-        """Return the most an attacker can be right of two equally likely neighbours."""
-        return pair_bayes_accuracy(self.epsilon, Fraction(0), PURE_METHOD)
+        """Return the chance that the best attacker is right of two equally likely neighbours."""
+        if self._exact is not None:
+            found = self._exact.bayes_accuracy()
+            return Enclosure(found.lower, found.upper, PURE_METHOD)
+        bound = pair_bayes_accuracy(self.epsilon, Fraction(0), PURE_METHOD)
+        return Enclosure(Fraction(1, 2), bound.upper, PURE_METHOD) if self.moved else bound
 
     def trade_off_curve(self, alphas: Iterable[Threshold]) -> list[Enclosure]:
-        """Return at each alpha a share of misses that no test goes below."""
-        return pair_trade_off_curve(self.epsilon, Fraction(0), alphas, PURE_METHOD)
+        """Return at each alpha the share of misses that no test goes below."""
+        points = [alpha_of(a) for a in alphas]
+        if self._exact is not None:
+            found = self._exact.trade_off_curve(points)
+            return [Enclosure(box.lower, box.upper, PURE_METHOD) for box in found]
+        bounds = pair_trade_off_curve(self.epsilon, Fraction(0), points, PURE_METHOD)
+        if not self.moved:
+            return bounds
+        return [Enclosure(box.lower, 1 - a, PURE_METHOD) for a, box in zip(points, bounds, strict=True)]
+
+
+def _has_few_values(moved: Iterable[tuple[Fraction, int]]) -> bool:
+    values = {Fraction(0)}
+    for scale, n in moved:
+        if n >= MOST_LOSSES:
+            return False
+        values = {value + (n - 2 * j) / scale for value in values for j in range(n + 1)}
+        if len(values) > MOST_LOSSES:
+            return False
+    return True
 
 
 def pair_bayes_accuracy(epsilon: Fraction, delta: Fraction, method: str) -> Enclosure:

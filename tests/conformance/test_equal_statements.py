@@ -1,0 +1,83 @@
+"""Equal noise gives equal statements, whoever makes them: topdown, group sizes, ledgers, audits by runs, verify."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from pgsr.privacy_section import account_step
+from topdown.privacy.accountant import PureLoss
+from topdown.privacy.ledger import Book, DrawnLaw, Intent, LedgerBinding, Opened
+from topdown.privacy.statement import Claim, Measurement, attribute_rows
+from topdown.publish.ledger_statement import spent_statement
+from topdown.verify.change_losses import ALPHAS, MovedCounts, loss_of
+
+LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
+MANY = [Fraction(1000 + 7 * k * k, 999) for k in range(1, 12)]  # their sums have too many values
+CASES = [
+    ("geometric", [Fraction(1)]),
+    ("geometric", [Fraction(3), Fraction(5, 2)]),
+    ("geometric", MANY),
+    ("gaussian", [Fraction(4)]),
+    ("gaussian", [Fraction(9), Fraction(25, 2)]),
+]
+each_case = pytest.mark.parametrize(("noise", "parameters"), CASES)
+
+
+def stated(noise: str, parameters: list[Fraction]) -> dict:
+    """Return the row of a replaced record whose two counts move at each level."""
+    rows = [
+        Measurement(i, f"level {i}", "total", frozenset(), parameter, LAWS[noise])
+        for i, parameter in enumerate(parameters)
+    ]
+    return attribute_rows(rows, [Claim("everything", "", "protected")])[0]
+
+
+def spent(noise: str, parameters: list[Fraction]) -> dict:
+    """Return the row of a ledger that was charged for the same noise."""
+    levels = tuple(f"level {i}" for i in range(len(parameters)))
+    laws = tuple(
+        DrawnLaw(LAWS[noise], parameter, 1, 2, level, "total")
+        for parameter, level in zip(parameters, levels, strict=True)
+    )
+    binding = LedgerBinding("people", "bounded", "person", laws[0].loss_name)
+    book = Book()
+    book.add(Opened("0" * 16, 2, *vars(binding).values()), "2020-01-01T00:00:00Z", "0" * 64)
+    book.add(Intent("r", "p", laws, (), 1, levels, "j"), "2020-01-01T00:00:01Z", "1" * 64)
+    return spent_statement(book)["secrets"][0]
+
+
+@each_case
+def test_equal_noise_is_stated_alike(noise: str, parameters: list[Fraction]) -> None:
+    """A reader who compares two certificates must not take a cruder bound for a weaker promise."""
+    row, ledger = stated(noise, parameters), spent(noise, parameters)
+    step = account_step(noise, [(parameter, 2) for parameter in parameters])
+    assert row["right_in_100"] == ledger["right_in_100"] == step.right_in_100
+    assert row["best_guess"] == ledger["best_guess"] == list(step.best_guess.texts())
+    assert row["epsilon"] == ledger["epsilon"] == {step.delta: list(step.epsilon.texts())}
+
+
+@each_case
+def test_verify_finds_the_same_by_its_own_code(noise: str, parameters: list[Fraction]) -> None:
+    """What two programs agree on by shared code could be wrong in both."""
+    own = loss_of(LAWS[noise], [MovedCounts(parameter, 1, 2) for parameter in parameters])
+    low, high = map(float, stated(noise, parameters)["best_guess"])
+    assert float(own.guess.lower) == pytest.approx(low, abs=1e-12)
+    assert float(own.guess.upper) == pytest.approx(high, abs=1e-12)
+
+
+def test_two_counts_in_geometric_noise_of_scale_1() -> None:
+    """One answer right with odds e to 1, and a second alike: a tie is a coin, so the pair tells no more than one."""
+    assert float(PureLoss.of_geometric([(Fraction(1), 2)]).best_guess()) == pytest.approx(0.7310585786300049)
+    assert stated("geometric", [Fraction(1)])["right_in_100"] == 74
+
+
+@pytest.mark.parametrize("parameters", [own for noise, own in CASES if noise == "geometric"])
+def test_the_curve_is_that_of_the_same_noise(parameters: list[Fraction]) -> None:
+    """The power of the best attack is stated at some rates of false alarms, and verify finds it otherwise."""
+    own = loss_of(LAWS["geometric"], [MovedCounts(parameter, 1, 2) for parameter in parameters]).powers
+    curve = PureLoss.of_geometric((parameter, 2) for parameter in parameters).trade_off_curve(ALPHAS)
+    for power, missed in zip(own, curve, strict=True):
+        assert float(power.upper) == pytest.approx(1 - float(missed.lower), abs=1e-12)
+        assert float(power.lower) == pytest.approx(1 - float(missed.upper), abs=1e-12)
