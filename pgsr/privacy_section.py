@@ -79,7 +79,10 @@ def account_step(noise: str, parts: Parts) -> StepCost:
     if noise == "geometric":
         loss = PureLoss.of_geometric(parts)
         epsilon = Enclosure(loss.epsilon, loss.epsilon, "exact")
-        return StepCost(loss.epsilon, n_moved, "0", epsilon, loss.best_guess())
+        found = loss.best_guess()
+        method = "binomials, 256 bit" if loss.is_exact else "pure epsilon, upper bound"
+        guess = Enclosure(found.lower, found.upper, method)
+        return StepCost(loss.epsilon, n_moved, "0", epsilon, guess)
     whole = Composition.of([(variance, 1, changed) for variance, changed in parts if changed])
     engine = whole.certifying()
     return StepCost(

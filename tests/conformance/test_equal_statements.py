@@ -63,8 +63,9 @@ def test_verify_finds_the_same_by_its_own_code(noise: str, parameters: list[Frac
     """What two programs agree on by shared code could be wrong in both."""
     own = loss_of(LAWS[noise], [MovedCounts(parameter, 1, 2) for parameter in parameters])
     low, high = map(float, stated(noise, parameters)["best_guess"])
-    assert float(own.guess.lower) == pytest.approx(low, abs=1e-12)
-    assert float(own.guess.upper) == pytest.approx(high, abs=1e-12)
+    room = 1e-9 if noise == "gaussian" else 1e-12  # float64 of other sums
+    assert float(own.guess.lower) == pytest.approx(low, abs=room)
+    assert float(own.guess.upper) == pytest.approx(high, abs=room)
 
 
 def test_two_counts_in_geometric_noise_of_scale_1() -> None:

@@ -304,7 +304,7 @@ class Comparison:
             mine = own(loss)
             if isinstance(loss, PureLoss):  # exact, or a bound with a trivial lower end: both ends are known
                 room = width * mine.upper + LEAST_WIDTH
-                outward = low <= mine.lower * (1 + ROUNDED) and mine.upper * (1 - ROUNDED) <= high
+                outward = low <= mine.lower * (1 + 3 * ROUNDED) and mine.upper * (1 - 3 * ROUNDED) <= high
                 if not (outward and mine.lower - low <= room and high - mine.upper <= room):
                     line = "is not the value found here"
                     self.wrong("V132", place, line, ", ".join(mine.texts()), _json_text(stated))

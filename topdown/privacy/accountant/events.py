@@ -167,7 +167,7 @@ def _checked_sensitivity(sensitivity: object) -> None:
         )
 
 
-_BITS = 192
+_BITS = 256
 
 
 MOST_ATOMS = 20_000

@@ -247,6 +247,11 @@ class PureLoss:
         events = (Repeated(Geometric(1 / scale), n) for scale, n in self.moved)
         return Mixture(ComposedEvent(tuple(events)))
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether what is said of tests is exact, and not what follows from epsilon alone."""
+        return self._exact is not None
+
     def best_guess(self) -> Enclosure:
         """Return the chance that the best attacker is right of two equally likely neighbours."""
         if self._exact is not None:
