@@ -307,7 +307,7 @@ class Comparison:
                 outward = low <= mine.lower * (1 + 3 * ROUNDED) and mine.upper * (1 - 3 * ROUNDED) <= high
                 if not (outward and mine.lower - low <= room and high - mine.upper <= room):
                     line = "is not the value found here"
-                    self.wrong("V132", place, line, ", ".join(mine.texts()), _json_text(stated))
+                    self.wrong("V132", place, line, str(mine), _json_text(stated))
                 return
             narrow = method != BOUNDS and high - low <= width * high + LEAST_WIDTH
             if (
