@@ -205,5 +205,4 @@ __all__ = [
     "worst_delta",
     "worst_events",
 ]
-
 __getattr__ = lazy_face(__name__, __file__)

@@ -24,8 +24,6 @@ from topdown.optimal_noise.real_noise import CellProgram, truncated_laplace_reac
 from topdown.privacy import BitSource
 
 KERNEL_BITS = 96
-
-
 _FIRST_SHARE, _STEP, _LARGEST_SHARE = Fraction(1, 1 << 60), 8, Fraction(1, 1 << 12)
 
 
@@ -141,8 +139,6 @@ def _weights(row: Sequence[Fraction], share: Fraction) -> tuple[int, ...]:
 
 
 Costs = Callable[[int, int], Fraction]
-
-
 Law = Mapping[int, Fraction]
 
 
@@ -187,11 +183,7 @@ def _mean(terms: Iterable[Fraction]) -> Fraction:
 
 
 MAX_COLUMNS = 60_000
-
-
 _GAP = Fraction(1, 10_000)
-
-
 _SPARE = 1 - Fraction(1, 1 << 24)  # caps given to the solver, so that rounding stays below the caps asked for
 
 

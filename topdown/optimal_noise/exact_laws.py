@@ -16,8 +16,6 @@ from topdown.optimal_noise.noise_request import ErrorLoss, NoiseRequest, Promise
 from topdown.privacy.fixed_point import exp_neg
 
 _RATIO_BITS = 64
-
-
 _WEIGHT_BITS = 160
 
 
@@ -84,8 +82,6 @@ def smallest_truncated(
 
 
 LAW_BITS = 128
-
-
 _SPARE_BITS = 40
 
 
@@ -150,8 +146,6 @@ def _trimmed(first: int, weights: list[int]) -> tuple[int, tuple[int, ...]]:
 
 
 _GRID_BITS = 256
-
-
 _TAIL_BITS = 192
 
 

@@ -11,11 +11,7 @@ from numpy.typing import NDArray
 from topdown.optimal_noise.linear_programs import FloatSolution, LinearProgram, NoSolutionError, Row
 
 _TOLERANCE = 1e-10
-
-
 _LARGEST_SCALE = 1e6
-
-
 _SECONDS = 600.0
 
 

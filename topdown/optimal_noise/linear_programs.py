@@ -110,8 +110,6 @@ def _least(
 
 
 Row = tuple[tuple[tuple[int, Fraction], ...], Fraction]
-
-
 Number = TypeVar("Number", Fraction, float)
 
 

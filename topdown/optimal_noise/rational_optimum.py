@@ -14,8 +14,6 @@ from typing import Any
 from topdown.optimal_noise.linear_programs import CompactLP, FloatSolution
 
 Rational = Any  # flint.fmpq
-
-
 Equation = tuple[Mapping[int, Rational], Rational]
 
 
@@ -90,11 +88,7 @@ def _reduced(
 
 
 _NEAR = 1e-7  # relative: what floats this close may be equal
-
-
 _NOISE = 4e-16  # absolute, of masses
-
-
 _ROUNDS = 6
 
 

@@ -96,14 +96,8 @@ class PiecewiseLinear:
 
 
 RealLoss = RealSquare | PiecewiseLinear
-
-
 ABSOLUTE = PiecewiseLinear(((Fraction(0), Fraction(0)),), Fraction(-1), Fraction(1), "absolute")
-
-
 SQUARE = RealSquare()
-
-
 _NORMAL = NormalDist()
 
 
@@ -191,11 +185,7 @@ def default_cells(promise: Promise) -> int:
 
 
 LATTICE_BITS = 64
-
-
 _UNIT = 1 << 50  # multipliers are rounded to this many parts: any numbers >= 0 prove something
-
-
 SPARES = tuple(Fraction(1, 10**n) for n in (9, 7, 5, 3))
 
 
@@ -326,14 +316,8 @@ def rounded_law(masses: Sequence[float], line: CellProgram) -> LatticeLaw:
 
 
 MAX_EXCESSES = 60_000
-
-
 _EMPTY = 1e-6  # share of delta that mass of the padding may come to
-
-
 _GAP = Fraction(1, 10**4)  # of the upper end, for the solver's tolerance and spare delta
-
-
 LOSSES: dict[str, RealLoss] = {"l1": ABSOLUTE, "l2": SQUARE}
 
 

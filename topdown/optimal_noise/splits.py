@@ -15,17 +15,9 @@ from topdown.optimal_noise.integer_baselines import gaussian_sigma
 from topdown.optimal_noise.noise_request import LARGEST_EPSILON
 
 _STEPS = 22
-
-
 SHARES = (Fraction(1, 50), Fraction(3, 10), Fraction(19, 20))
-
-
 _STEPS_IN_EPSILON = (1 << 10, 1 << 14)
-
-
 MOST_TAILS = 20_000
-
-
 _SPARE = 8.0  # most nats beyond epsilon that are told apart
 
 

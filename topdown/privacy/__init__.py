@@ -97,5 +97,4 @@ __all__ = [
     "trade_off_svg",
     "uniform_below",
 ]
-
 __getattr__ = lazy_face(__name__, __file__)

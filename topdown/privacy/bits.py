@@ -20,7 +20,6 @@ from topdown.errors import InternalError
 REKEY_BYTES = 1 << 32  # 2^28 blocks a key: the distinguishing advantage of a cipher over true bits is < 2^-72
 _KEY_BYTES, _COUNTER_BYTES = 32, 16
 _ZEROS = memoryview(bytes(1 << 17))
-
 _forks = 0
 
 

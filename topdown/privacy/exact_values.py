@@ -16,17 +16,9 @@ from fractions import Fraction
 from topdown.errors import ConfigError
 
 MOST_DIGITS = 3000
-
-
 LARGEST = Fraction(10**300)
-
-
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)\s*$")
-
-
 Exact = int | Fraction | str | Decimal
-
-
 Threshold = Exact | float
 
 

@@ -114,17 +114,9 @@ def draw_one(law: NoiseDistribution, bits: BitSource) -> int:
 
 
 TABLE_CAP = 1 << 20  # outcomes: 0.7 s and 350 MB to build; a wider law is drawn by rejection
-
-
 WIDTHS = (16, 48)  # bits revealed in the first and in the second stage
-
-
 UNDECIDED = -(1 << 31)  # no outcome: outcomes satisfy |x| < 2^31
-
-
 _SPARE_BITS = 32
-
-
 _MOST_SPARE_BITS = 4096
 
 
@@ -247,17 +239,9 @@ def table_fingerprint(law: NoiseDistribution) -> str:
 
 # With these limits P(|X| >= 2^31) < 2^-180, so the int32 guard never shapes the law.
 MAX_VARIANCE = 1 << 54
-
-
 MAX_SCALE = 1 << 24
-
-
 _INT32_MAX = (1 << 31) - 1
-
-
 _CHUNK = 1 << 15  # draws; a chunk's indices, outcomes and the lookup stay in a 1 MB cache
-
-
 _LAST_STAGE_BYTES = 1
 
 

@@ -38,8 +38,6 @@ from topdown.privacy.laws import LAWS, LawName, Weights
 from topdown.privacy.relation import Change, Relation
 
 Kind = Literal["presence", "everything", "attribute", "within_level"]
-
-
 Status = Literal["protected", "conditional", "disclosed"]
 
 
@@ -137,26 +135,12 @@ def _touches(claim: Claim, m: Measurement) -> bool:
 
 
 Document = dict[str, Any]
-
-
 CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
-
-
 COMPARISON_NOTE = "closed form of the continuous Gaussian; errs in both directions, not a bound"
-
-
 EVERY_DELTA = "0"  # where pure epsilon is stated
-
-
 QUARTERS = tuple(Fraction(n, 4) for n in (1, 2, 3, 4))  # of epsilon, where composed deltas are stated
-
-
 _DELTA_DIGITS = 6
-
-
 WIDE = Fraction(1, 10**6)  # of a point of the curve
-
-
 _COIN = "a coin gives 50"
 
 
@@ -187,8 +171,6 @@ class ChainStep:
 
 
 EVERYTHING = Claim("everything", "", "protected")
-
-
 PLAIN = StatementWords()
 
 
@@ -417,8 +399,6 @@ def _attack_powers(loss: ComposedLoss) -> list[Document]:
 
 
 _SIZE, _MARGIN, _TITLE_WIDTH = 420, 58, 54
-
-
 ALPHAS = tuple(Fraction(n * n, 160**2) for n in range(161))  # dense near 0, where the curve bends most
 
 

@@ -161,5 +161,4 @@ __all__ = [
     "worst_ratios",
     "worst_replacement",
 ]
-
 __getattr__ = lazy_face(__name__, __file__)

@@ -19,11 +19,7 @@ from topdown.privacy.fixed_point import divide_up, shift_up
 from topdown.privacy.sampler import bernoulli, uniform_below
 
 _STEP = 64
-
-
 _CHUNK = 1 << 20
-
-
 Enclose = Callable[[int], tuple[int, int]]
 
 

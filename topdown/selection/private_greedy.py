@@ -117,8 +117,6 @@ class FractionalCoverScore:
 
 
 Gains = npt.NDArray[np.int64]
-
-
 Allowed = Callable[[tuple[int, ...]], Sequence[int]]
 
 

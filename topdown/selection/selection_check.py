@@ -24,14 +24,8 @@ from topdown.selection.private_greedy import max_cover
 from topdown.selection.sampling_rate import Subsampling
 
 Law = Mapping[Hashable, Fraction]
-
-
 DataSet = tuple[Hashable, ...]
-
-
 Mechanism = Callable[[DataSet, Chance], Hashable]
-
-
 Sampler = Callable[[DataSet], Iterable[tuple[DataSet, Fraction]]]
 
 
@@ -199,20 +193,10 @@ def _larger(one: Fraction | None, other: Fraction | None) -> Fraction | None:
 
 
 ChoiceKind = Literal["sites", "sites by district", "order", "frequent"]
-
-
 RELATIONS: tuple[Neighbours, ...] = NEIGHBOURS[::-1]
-
-
 COVERAGE = ((), (0,), (1, 2), (0, 1, 2))  # which of three candidates cover each of four areas
-
-
 AREAS = tuple(range(len(COVERAGE)))
-
-
 STREAMS = tuple(product(range(2), repeat=2))
-
-
 RATE, BASE = Fraction(1, 2), Fraction(3)
 
 

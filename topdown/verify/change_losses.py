@@ -26,20 +26,10 @@ from topdown.verify.exact_arithmetic import ROUNDED, Ends, digits_of, exp, tight
 from topdown.verify.gaussian_sums import GaussianSum
 
 WeightsAndCount = tuple[tuple[str, ...], int]  # weights of 0, 1, .. of a law, and how many counts move in it
-
-
 _LEAST, _MOST = 1 << 10, 1 << 12  # steps up to epsilon
-
-
 _NATS = 8.0  # most nats of one count that are told apart
-
-
 _NEAR = 1e-6  # of a step: a loss this near to the lattice lies on it
-
-
 FLOAT_SLACK, FLOAT_ZERO = 1e-3, 1e-13  # what float64 may lose, relative and absolute
-
-
 VAGUE = 1e-2  # how much above a stated delta may be: its window ends where few losses are left, these count in full
 
 
@@ -93,11 +83,7 @@ def _loss_masses(weights: Sequence[str], step: float, size: int, *, up: bool) ->
 
 
 ALPHAS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
-
-
 EVERY_DELTA = "0"
-
-
 _ONE = Fraction(1)
 
 
@@ -349,8 +335,6 @@ def _rounded_outward(value: Fraction) -> Ends:
 
 
 CHOICE_METHOD = "noise and choices: between noise alone and randomised response"
-
-
 CHOICE_SLACK = Fraction(1, 10**4)  # by this part of itself an end may differ from the one found here
 
 

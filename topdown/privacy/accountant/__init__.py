@@ -126,5 +126,4 @@ __all__ = [
     "zcdp_of_pure",
     "zcdp_rho",
 ]
-
 __getattr__ = lazy_face(__name__, __file__)

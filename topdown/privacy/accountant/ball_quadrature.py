@@ -240,11 +240,7 @@ def _ball_branches(
 
 
 TOLERANCE = Fraction(1, 10**35)
-
-
 _BITS = 220
-
-
 _CHUNK = 1 << 20
 
 

@@ -128,8 +128,6 @@ def _to_decimals(value: Fraction) -> Fraction:
 
 
 _WIDE = 16  # from here on the two differ by less than a part in 10^130
-
-
 _BITS = 256
 
 

@@ -54,41 +54,17 @@ ENGINES = (
     "bounds",
     "second",
 )
-
-
 WITH_TAILS = ("float64", "ball")
-
-
 WIDTH_WANTED = 1e-12
-
-
 SMALLEST_ALPHA = Fraction(1, 10**280)
-
-
 _MOST_PEAKS = 200_000
-
-
 _MOST_POINTS = 2**46  # the sieve counts nodes in whole numbers below 2**50
-
-
 _SMALLEST_LOG = -640.0
-
-
 _SECOND_NATS, _SECOND_NODES = 37.0, 5_000
-
-
 _MOST_STEPS = 250_000
-
-
 _MOST_CURVE = 600_000
-
-
 _FLOAT_VARIANCES = (Fraction(1, 10**6), Fraction(10**18))
-
-
 _FLOAT_TOTALS = (Fraction(1, 10**24), Fraction(10**12))
-
-
 _FLOAT_COUNT = 10**13
 
 

@@ -17,11 +17,7 @@ from topdown.errors import ConfigError
 from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, positive, rational
 
 _BITS = 160
-
-
 _LEAST = 1e-160
-
-
 Ball = Any  # flint.arb
 
 
@@ -176,14 +172,8 @@ def _log_delta(mu: float, epsilon: float) -> float:
 
 
 Deltas = Callable[[Sequence[Fraction]], list[Enclosure]]
-
-
 _BISECT = 25  # Newton steps before bisection
-
-
 _REFINED = 5  # bisections of an end where the enclosures are wide
-
-
 _WIDE = 0.5  # relative width from which an enclosure says nothing about the slope
 
 

@@ -127,8 +127,6 @@ class ComposedEvent:
 
 
 Event = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss | ZCDP | Repeated | ComposedEvent
-
-
 Simple = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss | ZCDP
 
 
@@ -168,20 +166,10 @@ def _checked_sensitivity(sensitivity: object) -> None:
 
 
 _BITS = 256
-
-
 MOST_ATOMS = 20_000
-
-
 _TINY = Fraction(1, 10**250)
-
-
 FiniteLossValue = tuple[Fraction, Fraction]
-
-
 Ball = Any  # flint.arb
-
-
 Table = dict[FiniteLossValue, Ball]
 
 

@@ -33,20 +33,10 @@ from topdown.privacy.exact_values import Enclosure, Threshold, alpha_of, epsilon
 from topdown.privacy.laws import UNIT, Weights
 
 _UNIT_BITS = 192
-
-
 _UNIT = 1 << _UNIT_BITS
-
-
 _BALL_BITS = 320
-
-
 _SPARE = Fraction(8)  # what is moved to infinity beyond counts too much by e^-8 at most
-
-
 Ball = Any  # flint.arb
-
-
 Polynomial = Any  # flint.fmpz_poly
 
 
@@ -197,14 +187,8 @@ def _delta(flint: Any, total: _Masses, epsilon: Fraction, step: Fraction) -> Fra
 
 
 PURE_METHOD = "pure epsilon"
-
-
 _BITS = 160
-
-
 MOST_EPSILON = Fraction(10_000)
-
-
 MOST_LOSSES = 500
 """With more values of a composed loss than this, what is said of tests follows from its epsilon alone."""
 
@@ -324,11 +308,7 @@ def _odds(epsilon: Fraction) -> tuple[Fraction, Fraction | None]:
 
 
 PAIR_METHOD = "sums of epsilon and delta"
-
-
 _NATS = (Fraction(2), Fraction(8))  # of the window beyond epsilon: at least, and at most
-
-
 _STEPS = (1 << 10, 1 << 12)  # of the lattice up to epsilon: at least, and at most for equal parts
 
 

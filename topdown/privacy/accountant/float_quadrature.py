@@ -160,14 +160,8 @@ def _log_norm(law: LossDistribution) -> float:
 
 
 _UNIT = 2.0**-53
-
-
 _NATS = 43.0
-
-
 _BLOCK = 1_500_000
-
-
 Complexes = NDArray[np.complex128]
 
 

@@ -136,8 +136,6 @@ def common_spacing(a: Fraction, b: Fraction) -> Fraction:
 
 
 SMALLEST_EXPONENT = 65_536
-
-
 Ball = Any  # flint.arb and flint.acb carry no type information
 
 

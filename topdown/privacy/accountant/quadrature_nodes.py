@@ -23,17 +23,9 @@ from topdown.privacy.accountant.gaussian_loss import (
 )
 
 _BRANCH = 16
-
-
 _TURN = 1 << 64
-
-
 _CHUNK = 1 << 13
-
-
 _MOST_WORK = 25_000_000
-
-
 SMALLEST_PRUNED = Fraction(1, 8)
 
 
@@ -137,11 +129,7 @@ def _lowest_energy(
 
 
 _MOST_PEAKS = 1500
-
-
 _CUTOFF = 30.0
-
-
 _LIMIT = 400_000
 
 
@@ -194,20 +182,10 @@ def _best_part(law: LossDistribution) -> LossDistribution | None:
 
 
 NODE_LIMIT = 150_000
-
-
 _BRANCH_NATS = 46.0
-
-
 _MOST_PARTS = 3_000_000
-
-
 OPEN_PEAKS = 8_000
-
-
 REMAINDER_NATS = 33.0
-
-
 TWO_PI = 2 * math.pi
 
 

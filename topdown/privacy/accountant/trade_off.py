@@ -21,8 +21,6 @@ from topdown.privacy.accountant.gaussian_loss import LossDistribution, float_exp
 from topdown.privacy.exact_values import Enclosure
 
 Tails = Callable[[Sequence[int]], list[Enclosure]]
-
-
 _ONE = Fraction(1)
 
 
@@ -141,8 +139,6 @@ class TradeOff:
 
 
 Deltas = Callable[[Sequence[Fraction]], list[Enclosure]]
-
-
 _FIRST_STEP, _SHRINK, _STEPS, _ENOUGH = 0.25, 5.0, 40, 1e-12
 
 

@@ -16,21 +16,11 @@ from typing import Literal
 from topdown.privacy.fixed_point import TailSums, exp_neg, tail_sums
 
 LawName = Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
-
-
 LossName = Literal["rho", "epsilon", "epsilon_delta"]
-
-
 ParameterName = Literal["variance", "scale", "epsilon"]
-
-
 Weights = tuple[int, ...]
 """Of the values 0, 1, 2, .. of a symmetric law, whole numbers over 2^128; none for a law with a formula."""
-
-
 UNIT = 1 << 128
-
-
 _VARIANCE_GRID = 1 << 30
 
 
@@ -100,8 +90,6 @@ DISCRETE_GAUSSIAN = NoiseLaw(
     usual="rho + 2 sqrt(rho ln(1/delta))",
     symbol="ρ",
 )
-
-
 TWO_SIDED_GEOMETRIC = NoiseLaw(
     name="two_sided_geometric",
     mechanism="geometric",
@@ -115,8 +103,6 @@ TWO_SIDED_GEOMETRIC = NoiseLaw(
     usual="epsilon",
     symbol="ε",
 )
-
-
 OPTIMAL_INTEGER = NoiseLaw(
     name="optimal_integer",
     mechanism="optimal",
@@ -131,8 +117,6 @@ OPTIMAL_INTEGER = NoiseLaw(
     usual="sums of epsilon and delta",
     symbol="ε",
 )
-
-
 LAWS: dict[str, NoiseLaw] = {
     law.name: law for law in (DISCRETE_GAUSSIAN, TWO_SIDED_GEOMETRIC, OPTIMAL_INTEGER)
 }
@@ -271,8 +255,6 @@ class TwoSidedGeometric:
 
 
 FormulaDistribution = DiscreteGaussian | TwoSidedGeometric
-
-
 NoiseDistribution = FormulaDistribution | WeightedInteger
 
 

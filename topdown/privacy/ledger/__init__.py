@@ -124,5 +124,4 @@ __all__ = [
     "to_fields",
     "write_witness",
 ]
-
 __getattr__ = lazy_face(__name__, __file__)

@@ -39,11 +39,7 @@ from topdown.privacy.ledger.durable import Disk
 from topdown.privacy.ledger.ledger_file import Ledger
 
 JOURNAL_FILE, JOURNAL_TYPE, JOURNAL_VERSION = "journal.json", "topdown.journal", 2
-
-
 _DRAWN = re.compile(r"(part-[0-9]{3,})\.([0-9]+)\.([0-9a-f]{64})\.drawn")
-
-
 _ID = re.compile(r"[0-9a-f]{32}")
 
 

@@ -44,8 +44,6 @@ from topdown.privacy.ledger.ledger_records import (
 )
 
 WITNESS_TYPE, WITNESS_VERSION = "topdown.ledger_witness", 1
-
-
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -156,17 +154,11 @@ class LedgerLocation:
 
 
 _SIGN = {"rho": "ρ", "epsilon": "ε", "epsilon_delta": "ε"}
-
-
 _PAIRS = "epsilon_delta"
-
-
 _NO_RHO = (
     "; noise of finitely many values costs epsilon and delta: it has no zCDP and no pure epsilon, so no ledger of rho "
     "or epsilon can book it, nor one of epsilon and delta any other noise"
 )
-
-
 _WORDS = {
     "data_set": "data set",
     "neighbours": "neighbour relation",

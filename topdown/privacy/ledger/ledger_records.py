@@ -135,20 +135,10 @@ class DrawnLaw:
 
 
 LOSS_NAMES = ("rho", "epsilon", "epsilon_delta")
-
-
 _PAIRS_ONLY = ("delta", "delta_limit")  # fields that no record of rho or epsilon has
-
-
 LEDGER_VERSION = 2
-
-
 _EXACT = re.compile(r"[0-9]+(/[1-9][0-9]*)?")
-
-
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
-
-
 _PART = re.compile(r"(?P<level>.+)/[^/]+", re.DOTALL)
 
 
@@ -284,11 +274,7 @@ class Attested:
 
 
 Charge = Intent | Choice
-
-
 Event = Opened | Charge | Begun | Drawn | Commit | Refund | Attested
-
-
 KINDS: dict[str, type[Any]] = {
     "open": Opened,
     "intent": Intent,
