@@ -242,7 +242,7 @@ class ChoiceRequest:
     @property
     def document(self) -> dict[str, Any]:
         """selection.json."""
-        release, here = self.prepared.plan, self.prepared.context
+        release, geography = self.prepared.plan, self.prepared.context.geography
         document: dict[str, Any] = {
             "type": "topdown.selection",
             "version": 1,
@@ -250,7 +250,7 @@ class ChoiceRequest:
             "unit": release.schema.unit,
             "neighbours": self.plan.neighbours,
             "schema": release.schema.name,
-            "geography_sha256": geography_sha256(here.geography),
+            "geography_sha256": geography_sha256(geography),
             "epsilon": str(self.epsilon),
             "rate": str(self.plan.rate),
             "base": str(self.plan.base),

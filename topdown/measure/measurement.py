@@ -238,7 +238,7 @@ class _Measurement:
         return [plan.part for plan in self.plans]
 
     @cached_property
-    def _plan_of(self) -> dict[MeasuredPart, PartPlan]:
+    def _part_plans(self) -> dict[MeasuredPart, PartPlan]:
         return {plan.part: plan for plan in self.plans}
 
     def charge(self, so_far: Fraction) -> NoiseCharge:
@@ -266,7 +266,7 @@ class _Measurement:
         return self.truth.digest(key)
 
     def size(self, part: MeasuredPart) -> PartSize:
-        plan = self._plan_of[part]
+        plan = self._part_plans[part]
         under_way = self.n_children + 1
         return PartSize(len(plan.nodes), 4 * part_size(self.prepared.context, plan) * under_way)
 
