@@ -244,7 +244,7 @@ class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.l
     version: Literal[2] = 2
     engine: str
     id: LedgerId
-    action: Literal["new", "found", "vouch", "void"]
+    action: Literal["new", "found", "attest", "refund"]
     path: str
     witness: str
     data_set: str

@@ -37,7 +37,7 @@ from topdown.privacy.ledger import LedgerLocation
 from topdown.privacy.ledger.ledger_file import attest, open_ledger
 from topdown.progress import Report
 
-Action = Literal["new", "found", "vouch", "void"]
+Action = Literal["new", "found", "attest", "refund"]
 BOUND = ("data_set", "relations", "smallest", "unit")
 
 
@@ -50,17 +50,17 @@ BOUND = ("data_set", "relations", "smallest", "unit")
         ),
         ("pgsr ledger new --groups groups.csv", "Make it, and print the id for --ledger-id."),
         (
-            'pgsr ledger vouch run.toml --reason "groups moved"',
+            'pgsr ledger attest run.toml --reason "groups moved"',
             "Go on although the ledger's witness is lost.",
         ),
         (
-            'pgsr ledger void run.toml --record 3 --reason burnt --seen-by "A. Person"',
-            "Take back a charge whose noise nobody saw.",
+            'pgsr ledger refund run.toml --record 3 --reason burnt --seen-by "A. Person"',
+            "Refund a charge whose noise was destroyed unseen.",
         ),
     ),
     exits=(0, 2),
 )
-@click.argument("action", metavar="new|vouch|void", type=click.Choice(["new", "vouch", "void"]))
+@click.argument("action", metavar="new|attest|refund", type=click.Choice(["new", "attest", "refund"]))
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--groups", type=click.Path(path_type=Path), help="The file of groups.")
 @click.option("--smallest", type=int, help="Smallest size, 0 or 1 (default).")
@@ -78,15 +78,15 @@ BOUND = ("data_set", "relations", "smallest", "unit")
     type=click.Path(path_type=Path),
     help="Its file (default: in a folder ledger beside the groups).",
 )
-@click.option("--ledger-id", help="With vouch and void: its id, unless the run file names it.")
+@click.option("--ledger-id", help="With attest and refund: its id, unless the run file names it.")
 @click.option(
     "--witness",
     type=click.Path(path_type=Path),
     help="Folder of its witness (default: that of the groups); best on another disk than the ledger.",
 )
-@click.option("--reason", default="", help="With vouch and void: why; it stays in the ledger.")
-@click.option("--record", type=click.IntRange(1), help="With void: number of the intent.")
-@click.option("--seen-by", default="", help="With void: who saw that the noise was destroyed.")
+@click.option("--reason", default="", help="With attest and refund: why; it stays in the ledger.")
+@click.option("--record", type=click.IntRange(1), help="With refund: number of the intent.")
+@click.option("--seen-by", default="", help="With refund: who saw that the noise was destroyed.")
 def ledger(
     screen: Screen,
     run: Path | None,
@@ -102,9 +102,9 @@ def ledger(
 
     It is bound to its unit of privacy and its neighbour steps. One that is there already is checked and named.
     """
-    if (action == "void") != (record is not None and bool(seen_by)) or (action == "new") == bool(reason):
+    if (action == "refund") != (record is not None and bool(seen_by)) or (action == "new") == bool(reason):
         raise ConfigError(
-            "new takes no reason; vouch takes --reason; void takes --record, --reason and --seen-by",
+            "new takes no reason; attest takes --reason; refund takes --record, --reason and --seen-by",
             code="C005",
             fix="see: pgsr ledger --help",
         )
@@ -119,12 +119,12 @@ def ledger(
             screen, place, run, settings, "witness" in options and options["witness"] is not None
         )
     refuse_unnamed(place)
-    if action == "vouch":
+    if action == "attest":
         attest(place, reason)
     else:
         with open_ledger(place) as opened:
             opened.void(record or 0, reason, seen_by)
-    done = {"vouch": "has a new witness", "void": "has one charge less"}[action]
+    done = {"attest": "has a new witness", "refund": "has one charge less"}[action]
     _show_ledger(screen, place, action, f"The ledger {done}; nothing is spent")
     return EXIT_OK
 

@@ -125,7 +125,7 @@ def new_ledger(place: LedgerLocation) -> str:
     return create_ledger(place.path, place.witness_folder, place.binding)
 
 
-def ledger_state(place: LedgerLocation, action: Literal["new", "found", "vouch", "void"]) -> LedgerState:
+def ledger_state(place: LedgerLocation, action: Literal["new", "found", "attest", "refund"]) -> LedgerState:
     """Return what a ledger is bound to and holds, after an action on it."""
     book, bound = read_ledger(place.path), place.binding
     return LedgerState(

@@ -312,7 +312,7 @@ def test_an_interrupt_after_the_charge_never_says_that_nothing_is_spent(
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("topdown.app.commands.release_commands.show_result", interrupted)
+    monkeypatch.setattr("topdown.app.commands.release_commands.show_release", interrupted)
     said = topdown("generate", run, "--out", "release", "--yes", "--json")
     assert (said.code, said.document["code"], said.document["details"]) == (130, "X130", [["spent", "2"]])
     check(said.document)

@@ -56,4 +56,4 @@ def test_a_witness_goes_where_it_is_asked_for(topdown, tmp_path):
     assert not list((tmp_path / "data").iterdir())
     (witness,) = (tmp_path / "w").iterdir()
     assert witness.name.endswith(".witness.json")
-    assert topdown("ledger", "vouch", tmp_path / "run.toml", "--reason", "a test").code == 0
+    assert topdown("ledger", "attest", tmp_path / "run.toml", "--reason", "a test").code == 0

@@ -67,7 +67,7 @@ def test_the_ledger_says_both_limits(topdown, land, check):
     """A limit of delta that nobody sees is one that nobody keeps."""
     text = (land / "toy" / "run.toml").read_text()
     shown = topdown(
-        "ledger", "vouch", land / "toy" / "run.toml", "--reason", "looked at it", "--json"
+        "ledger", "attest", land / "toy" / "run.toml", "--reason", "looked at it", "--json"
     ).document
     check(shown)
     assert (shown["limit"], shown["delta_limit"]) == ("9", "1/100000")

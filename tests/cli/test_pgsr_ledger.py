@@ -53,9 +53,9 @@ def test_the_witness_can_lie_apart_and_be_lost(practice, capsys, check, tmp_path
     witness.unlink()
     again = ("release", practice / "run.toml", "--out", tmp_path / "second", "--again", "--limit", "1")
     code, _, err = run_pgsr(capsys, *again)
-    assert (code, "B012" in err, "pgsr ledger vouch" in " ".join(err.split())) == (2, True, True)
+    assert (code, "B012" in err, "pgsr ledger attest" in " ".join(err.split())) == (2, True, True)
     code, out, _ = run_pgsr(
-        capsys, "ledger", "vouch", practice / "run.toml", "--reason", "disk replaced", "--json"
+        capsys, "ledger", "attest", practice / "run.toml", "--reason", "disk replaced", "--json"
     )
     check(json.loads(out))
     assert (code, witness.is_file()) == (0, True)
@@ -65,9 +65,9 @@ def test_the_witness_can_lie_apart_and_be_lost(practice, capsys, check, tmp_path
 def test_a_charge_can_be_taken_back_with_a_witness(practice, capsys, check, tmp_path):
     """Noise nobody saw need not count for ever, but only with a name and a reason; what is published stays charged."""
     ledger = practice / "ledger" / "made-up-tiny.ledger.jsonl"
-    void = ("ledger", "void", practice / "run.toml", "--record", "1", "--reason", "power cut")
+    void = ("ledger", "refund", practice / "run.toml", "--record", "1", "--reason", "power cut")
     assert run_pgsr(capsys, *void)[0] == 2
-    assert run_pgsr(capsys, "ledger", "vouch", practice / "run.toml")[0] == 2
+    assert run_pgsr(capsys, "ledger", "attest", practice / "run.toml")[0] == 2
     assert run_pgsr(capsys, "ledger", "new", practice / "run.toml", "--reason", "x")[0] == 2
     assert run_pgsr(capsys, "release", practice / "run.toml")[0] == 0
     code, _, err = run_pgsr(capsys, *void, "--seen-by", "A. Person")
@@ -76,8 +76,8 @@ def test_a_charge_can_be_taken_back_with_a_witness(practice, capsys, check, tmp_
     whole = ledger.read_bytes().splitlines(keepends=True)
     ledger.write_bytes(b"".join(whole[:cut]))
     next(practice.glob("*.witness.json")).unlink()
-    assert run_pgsr(capsys, "ledger", "vouch", practice / "run.toml", "--reason", "a test")[0] == 0
+    assert run_pgsr(capsys, "ledger", "attest", practice / "run.toml", "--reason", "a test")[0] == 0
     code, out, _ = run_pgsr(capsys, *void, "--seen-by", "A. Person", "--json")
     document = json.loads(out)
     check(document)
-    assert (code, document["action"], document["charged"]) == (0, "void", "0")
+    assert (code, document["action"], document["charged"]) == (0, "refund", "0")

@@ -108,9 +108,10 @@ def test_presence_is_what_add_remove_speaks_of(topdown, check, toy, tmp_path):
     assert (presence["right_in_100"], replaced["right_in_100"]) == (85, 93)
     assert "whether one person's answers were there at all" in said["sentence"]
     assert "at most 85 times in 100" in said["sentence"]
-    screen = topdown("plan", run).out
-    assert "at most 85 right choices in 100 whether one record was there at all" in screen
-    assert "at most 93 between two answers" in screen
+    screen = " ".join(topdown("plan", run).out.split())
+    whether = "(a coin: 50) whether one record was there at all"
+    assert f"an attacker is right at most 85 times in 100 {whether}" in screen
+    assert "at most 93 times in 100 which of two answers" in screen
     check(topdown("plan", run, "--json").document)
 
 
@@ -128,7 +129,7 @@ def test_geometric_plans_have_rows_too(topdown, check, toy, tmp_path):
     assert rows["one person, everything"]["right_in_100"] == 61  # by epsilon alone: e^2 / (1 + e^2) = 0.8808
     assert {row["status"] for row in said["secrets"]} == {"protected"}
     assert topdown("audit", run).code == 0
-    assert "at most 61 right choices" in topdown("plan", run).out
+    assert "right at most 61 times" in topdown("plan", run).out
     assert topdown("generate", run, "--out", tmp_path / "out", "--yes", "--workers", "1").code == 0
     assert topdown("audit", tmp_path / "out", "--json").document["secrets"] == said["secrets"]
     assert topdown("verify", tmp_path / "out").code == 0
@@ -172,7 +173,7 @@ def test_an_extension_is_stated_together_with_its_base(topdown, check, land):
     assert said["certificate_agrees"] is True
     plan = topdown("plan", land[0].run, "--base", land[0].base, "--out", land[0].folder / "p.json")
     assert "this step, 4000001/1000" in plan.out
-    assert "at most 100 right choices in 100" in plan.out
+    assert "right at most 100 times in 100" in plan.out
     same = topdown("audit", land[0].run, "--base", land[0].base, "--json").document
     assert same["secrets"] == said["secrets"]
     assert topdown("audit", land[0].run).code == 2  # an extension cannot be stated without its base

@@ -220,7 +220,7 @@ def test_evaluate_counts_the_intervals_that_hold_the_truth(made: Path, tmp_path:
             ]
             assert IntervalsHeld(n_intervals=len(noisy), n_held=len(held)) == tables[name].intervals
     assert main(["evaluate", str(made), "--truth", str(made.parent / "records.csv")]) == 0
-    assert "95 % max held" in " ".join(capsys.readouterr().out.split())
+    assert "95 % max coverage" in " ".join(capsys.readouterr().out.split())
     damaged = tmp_path / "copy"
     shutil.copytree(made, damaged)
     (damaged / LEAF).write_bytes(b"")

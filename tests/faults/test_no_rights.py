@@ -25,7 +25,7 @@ COMMANDS = {
     "generate": ("topdown", "generate", "run.toml", "--out", "out", "--yes"),
     "plan": ("topdown", "plan", "run.toml", "--out", "plan.json"),
     "synth": ("topdown", "synth", "--people", "100", "--schema", "toy", "--out", "made"),
-    "ledger": ("topdown", "ledger", "void", "run.toml", "--record", "1", "--reason", "x", "--witness", "y"),
+    "ledger": ("topdown", "ledger", "refund", "run.toml", "--record", "1", "--reason", "x", "--witness", "y"),
     "pgsr": ("pgsr", "release", "groups.toml"),
     "pgsr synth": ("pgsr", "synth", "--shape", "tiny", "--out", "made"),
 }

@@ -1,6 +1,7 @@
 """Functions of the public API by subject, the commands of both programs and their screens.
 
-What commands use beside the names of `import topdown` is here, each name imported when it is first used.
+`COMMANDS` lists the commands of `topdown`. What they use beside the names of `import topdown` is here too, each name
+imported when it is first used.
 """
 
 from typing import TYPE_CHECKING
@@ -8,19 +9,13 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.app.calls import add_spend_note, require_release, spent_so_far
+    from topdown.app.calls import require_release
+    from topdown.app.commands.draft_dialogue import DraftRequest, drafted_by, settings_beside
     from topdown.app.compare_noise import NoiseCompared, certified_split
-    from topdown.app.help_pages import (
-        FAMILIES,
-        REFERENCE_TEXTS,
-        TITLES,
-        TOPDOWN_PAGES,
-        file_tables,
-        pages,
-        reference,
-    )
-    from topdown.app.make_release import check_start, measure
-    from topdown.app.noise_law import law_document, law_of, noise_document, read_law
+    from topdown.app.help_pages import FAMILIES, REFERENCE_TEXTS, TITLES, TOPDOWN_PAGES, pages
+    from topdown.app.input_reference import file_tables, reference
+    from topdown.app.make_release import check_start, measure, run_in_folder, spending
+    from topdown.app.noise_law import LARGEST_DELTA, law_document, law_of, noise_document, read_law
     from topdown.app.pipeline import RunOptions, generate, solve_release, warm_up
     from topdown.app.plan_summary import (
         fitted_by_no_pass,
@@ -29,9 +24,18 @@ if TYPE_CHECKING:
         tuned_for_others,
         view_ledger,
     )
-    from topdown.app.planned import opened, opened_again
+    from topdown.app.planned import changes, opened, opened_again
     from topdown.app.preflight import made_up_extension, made_up_people, make_miniature, write_as_charged
-    from topdown.app.private_choice import Cover, Sites, select, select_check, select_plan
+    from topdown.app.private_choice import (
+        Cover,
+        Frequent,
+        Order,
+        Sites,
+        check_folder,
+        select,
+        select_check,
+        select_plan,
+    )
     from topdown.app.resource_needs import (
         BYTES_A_PAIR,
         START_BYTES,
@@ -40,63 +44,192 @@ if TYPE_CHECKING:
         memory_warning,
         needed_bytes,
     )
+    from topdown.app.screens.noise_screen import (
+        CountNoiseRequest,
+        RealNoiseRequest,
+        make_continuous,
+        make_dependent,
+        refuse_mixed,
+        whole_number,
+    )
+    from topdown.app.screens.plan_screen import (
+        budget_for_wish,
+        noise_comparison,
+        plan_line,
+        show_budget,
+        show_changes,
+        show_compared,
+        show_noise_comparison,
+        show_plan,
+    )
     from topdown.app.tables_and_intervals import interval, tables
     from topdown.app.trials import tune
     from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
-    from topdown.publish.release_certificate import certified_loss
+    from topdown.inputs import header_if_readable, read_table, text_columns
+    from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file
+    from topdown.model.constraint_system import ConstraintSystem
+    from topdown.model.feasibility import find_contradiction
+    from topdown.plan import read_plan
+    from topdown.plan.drafts import CENSUS_PREFIXES, RunFileAnswers, run_file_text
+    from topdown.plan.invariants_file import load_invariants
+    from topdown.plan.public_tables import read_public
+    from topdown.plan.run_file import GeographyTable, load_run_file, load_schema
+    from topdown.privacy.accountant import account
+    from topdown.privacy.ledger.charged_run import charged_for
+    from topdown.privacy.statement import trade_off_svg
+    from topdown.publish.release_certificate import certified_loss, first_loss
+    from topdown.solve.implied.area_constraints import node_constraints, node_lines
+    from topdown.solve.implied.level_verdicts import VerdictInputs, judge_levels, public_constraints, verdicts
     from topdown.verify.verify_choice import is_choice
+
+COMMANDS = {
+    "Make a release": {
+        "demo": ("Make and check a release of a made-up county.", "demo_command"),
+        "init": ("Write a complete, commented run file.", "init_command"),
+        "ledger": (
+            "Make the ledger of a data set, or write down what happened to it.",
+            "ledger_command",
+        ),
+        "plan": (
+            "Show what a release would measure, at what cost; spend nothing.",
+            "plan_commands",
+        ),
+        "tune": ("Write a run file with shares that suit the tree estimate.", "plan_commands"),
+        "generate": ("Spend the budget once and write the release.", "release_commands"),
+        "measure": ("Spend the budget once and write noisy answers only.", "release_commands"),
+        "resolve": ("Solve the measurement of a release in another way.", "release_commands"),
+        "extend": ("Extend a release by new attributes and keep its table.", "release_commands"),
+        "select": (
+            "Make a private choice from the records and charge it to the ledger.",
+            "select_command",
+        ),
+        "synth": ("Write made-up records and areas to practise with.", "practice_commands"),
+        "simulate": ("Show the error that releases of a plan would have.", "practice_commands"),
+    },
+    "Check a release": {
+        "verify": ("Check a release from its files alone.", "check_commands"),
+        "audit": ("Compute the exact privacy loss of a plan or release.", "audit_command"),
+        "evaluate": ("Compare a release with the confidential records.", "check_commands"),
+        "interval": ("Print intervals for counts of any union of areas.", "check_commands"),
+        "tables": ("Write tables of a release for ordinary programs.", "check_commands"),
+    },
+    "Look things up": {
+        "account": (
+            "Compute the exact privacy loss of composed measurements.",
+            "account_command",
+        ),
+        "noise": ("Make the best noise for one answer, with its proof.", "noise_command"),
+        "explain": ("Print the page of an error code.", "lookup_commands"),
+        "implied": ("Show what invariants imply for areas above the leaves.", "implied_command"),
+        "schema": (
+            "Print the JSON Schema of a document, or the reference of an input file.",
+            "lookup_commands",
+        ),
+        "completion": ("Print the completion script of a shell.", "lookup_commands"),
+    },
+}
+"""Title of a section -> command -> (first line of its help, module of `topdown.app.commands` that declares it)."""
 
 __all__ = [
     "BYTES_A_PAIR",
+    "CENSUS_PREFIXES",
+    "COMMANDS",
     "FAMILIES",
+    "LARGEST_DELTA",
     "REFERENCE_TEXTS",
     "SOLVED_CHECK",
     "START_BYTES",
     "TITLES",
     "TOPDOWN_PAGES",
+    "ConstraintSystem",
+    "CountNoiseRequest",
     "Cover",
+    "DraftRequest",
+    "Frequent",
+    "GeographyTable",
     "NoiseCompared",
+    "Order",
+    "RealNoiseRequest",
+    "RunFileAnswers",
     "RunOptions",
     "Sites",
-    "add_spend_note",
+    "VerdictInputs",
+    "account",
     "allowed_bytes",
+    "budget_for_wish",
     "certified_loss",
     "certified_split",
+    "changes",
+    "charged_for",
+    "check_folder",
     "check_memory",
     "check_start",
+    "create_run_ledger",
+    "drafted_by",
     "file_tables",
+    "find_contradiction",
+    "first_loss",
     "fitted_by_no_pass",
     "generate",
+    "header_if_readable",
     "interval",
     "is_choice",
+    "judge_levels",
     "law_document",
     "law_of",
+    "ledger_location_of_file",
+    "load_invariants",
+    "load_run_file",
+    "load_schema",
     "made_up_extension",
     "made_up_people",
+    "make_continuous",
+    "make_dependent",
     "make_miniature",
     "mean_deviations",
     "measure",
     "memory_warning",
     "needed_bytes",
+    "node_constraints",
+    "node_lines",
+    "noise_comparison",
     "noise_document",
     "opened",
     "opened_again",
     "pages",
+    "plan_line",
+    "public_constraints",
     "read_law",
+    "read_plan",
+    "read_public",
+    "read_table",
     "reference",
+    "refuse_mixed",
     "require_release",
+    "run_file_text",
+    "run_in_folder",
     "select",
     "select_check",
     "select_plan",
+    "settings_beside",
+    "show_budget",
+    "show_changes",
+    "show_compared",
+    "show_noise_comparison",
+    "show_plan",
     "solve_release",
+    "spending",
     "spent_on_exact",
-    "spent_so_far",
     "tables",
+    "text_columns",
+    "trade_off_svg",
     "tune",
     "tuned_for_others",
+    "verdicts",
     "verify_and_solve",
     "view_ledger",
     "warm_up",
+    "whole_number",
     "write_as_charged",
 ]
 

@@ -83,7 +83,7 @@ class Audit:
         return card(
             f"Audit of plan {self.policy.plan.plan_hash[:8]}",
             rows,
-            head=("secret", "status", "what is stated"),
+            head=("change", "status", "what is stated"),
             note=agrees.get(self.agrees, "its certificate states something else"),
         )
 
@@ -164,7 +164,7 @@ def audit_runs(
     delta: str = DELTA,
     report: Report = silent,
 ) -> RunsAudit:
-    """Run the drawing code on made-up neighbours and hold what it shows against the claim; opens no records.
+    """Run the drawing code on made-up neighbours and compare what it shows with the claim; opens no records.
 
     Args:
         source, base: see `audit`.

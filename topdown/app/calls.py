@@ -5,18 +5,18 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
-from topdown.errors import SPEND_NOTE, ConfigError, disk_error
+from topdown import inputs
+from topdown import workers as executors
+from topdown.errors import ConfigError, disk_error
 from topdown.made_up import refuse_simulation
 from topdown.output_paths import checked_path
 from topdown.progress import Report, open_report
 
 if TYPE_CHECKING:
     from topdown.inputs import ArrowTable, MemoryTable
-    from topdown.plan import PreparedRun
     from topdown.workers import ExecutorChoice
 
 
@@ -56,26 +56,20 @@ def path_of(path: PathText, what: str) -> Path:
 
 def leaves_in_memory(table: ArrowTable | None, what: str) -> MemoryTable | None:
     """Return a table in memory in a box that shows nothing of it; ConfigError C250 if it is no table."""
-    from topdown.inputs.sources import MemoryTable
-
-    return None if table is None else MemoryTable(table, what)
+    return None if table is None else inputs.MemoryTable(table, what)
 
 
 def records_source(given: PathText | ArrowTable, what: str) -> Path | MemoryTable:
     """Return the path of a table, or a table in memory in its box; ConfigError C136 or C250 if it is neither."""
     if isinstance(given, str | os.PathLike):
         return path_of(given, what)
-    from topdown.inputs.sources import MemoryTable
-
-    return MemoryTable(given, what)
+    return inputs.MemoryTable(given, what)
 
 
 def checked_workers(workers: ExecutorChoice) -> ExecutorChoice:
     """Return where to solve; ConfigError C005 if that is nowhere, C230 or C231 if Ray cannot be used."""
     if workers == "ray":
-        from topdown.workers.ray import require_ray
-
-        require_ray()
+        executors.require_ray()
         return workers
     return on_this_machine(workers)
 
@@ -85,31 +79,6 @@ def on_this_machine(workers: int) -> int:
     if not isinstance(workers, int) or workers < 1:
         raise ConfigError(f"cannot work with {workers} workers", code="C005", fix='give 1 or more, or "ray"')
     return workers
-
-
-SPENT = SPEND_NOTE.removesuffix(": ")
-
-
-def spent_so_far(prepared: PreparedRun) -> Fraction:
-    """Return what the ledger says this plan has spent, in all folders and attempts."""
-    from topdown.app.plan_summary import view_ledger
-
-    view = view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
-    return view.spent_on(prepared.plan.plan_hash)
-
-
-def add_spend_note(prepared: PreparedRun, error: BaseException, before: Fraction) -> None:
-    """Note on an error, once, what this run has spent beyond what was spent before; it is shown with the error."""
-    from topdown.app.screens import figures
-
-    if any(note.startswith(SPEND_NOTE) for note in getattr(error, "__notes__", ())):
-        return
-    spent = spent_so_far(prepared) - before
-    plan = prepared.plan
-    loss = figures.loss(plan.loss_name, spent, plan.delta_of(spent))
-    error.add_note(
-        f"{SPEND_NOTE}{loss}; finished noise is kept: --resume" if spent else f"{SPEND_NOTE}nothing"
-    )
 
 
 FIRST_PART = "microdata/persons/part-000.parquet"

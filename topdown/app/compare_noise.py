@@ -283,7 +283,7 @@ def _check_delta(delta: Fraction) -> None:
         raise ConfigError(f"delta is {delta}", code="C152", fix="give a delta above 0, e.g. 1/1000000")
     if delta > LARGEST_DELTA:
         raise ConfigError(
-            f"delta is {delta}, above {LARGEST_DELTA}: the best noise would give exact answers away",
+            f"delta is {delta}, above {LARGEST_DELTA}: the best noise would release exact answers",
             code="C154",
             fix="give a smaller delta",
         )

@@ -8,28 +8,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topdown.app import pipeline
 from topdown.app.calls import (
     PathText,
-    add_spend_note,
     checked_workers,
     leaves_in_memory,
     on_this_machine,
     path_of,
     public_function,
-    spent_so_far,
 )
 from topdown.app.pipeline import RunOptions
 from topdown.app.planned import Planned, opened, opened_again, require_answers
 from topdown.app.preflight import PREFLIGHT_FOLDER
+from topdown.app.screens import figures
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.command_documents import GenerateResult, Measure
+from topdown.measure import ledger_location
 from topdown.output_paths import refuse_inside
 from topdown.plan import PreparedRun
+from topdown.privacy.ledger.charged_run import spend_note
 from topdown.process import signals_as_interrupt
 from topdown.progress import Report, silent
 
@@ -86,7 +88,7 @@ def generate(
     options = RunOptions(checked_workers(workers), csv=csv, again=again, records=people, report=report)
     planned = _opened_plan(run, None, leaves)
     target = _checked_start(planned, out, None, resume=resume, final=final)
-    with _spending(planned):
+    with spending(planned):
         return pipeline.generate(planned.prepared, target, options)
 
 
@@ -125,7 +127,7 @@ def measure(
     options = RunOptions(on_this_machine(workers), again=again, records=people, report=report)
     planned = _opened_plan(run, below, leaves)
     target = _checked_start(planned, out, below, resume=resume, final=final)
-    with _spending(planned):
+    with spending(planned):
         return pipeline.measure(planned.prepared, target, options, base=below)
 
 
@@ -192,7 +194,7 @@ def extend(
     options = RunOptions(checked_workers(workers), csv=csv, again=again, records=people, report=report)
     planned = _opened_plan(run, below, leaves)
     target = _checked_start(planned, out, below, resume=resume, final=final)
-    with _spending(planned):
+    with spending(planned):
         return pipeline.generate(planned.prepared, target, options, base=below)
 
 
@@ -210,15 +212,16 @@ def check_start(
 
 
 @contextmanager
-def _spending(planned: Planned) -> Iterator[None]:
-    """Run what may spend; an error carries a note that says what was spent."""
-    before = spent_so_far(planned.prepared)
-    try:
-        with signals_as_interrupt():
-            yield
-    except BaseException as error:
-        add_spend_note(planned.prepared, error, before)
-        raise
+def spending(planned: Planned) -> Iterator[None]:
+    """Run what may spend; whatever ends it carries a note that says what was spent."""
+    plan = planned.plan
+
+    def words(spent: Fraction) -> str:
+        loss = figures.loss(plan.loss_name, spent, plan.delta_of(spent))
+        return f"{loss}; finished noise is kept: --resume"
+
+    with spend_note(ledger_location(planned.prepared), plan.plan_hash, words), signals_as_interrupt():
+        yield
 
 
 _UNSTARTED = re.compile(

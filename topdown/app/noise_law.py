@@ -63,15 +63,13 @@ def optimal_noise(
             C155 too many values.
         InternalError: X051, X052 no law could be made and proved; X050 a linear program failed.
     """
-    from topdown.optimal_noise.noise_request import NoiseRequest, Promise, parse_loss
-
     promises = tuple(
         Promise(rational(e, "epsilon"), rational(d, "delta")) for e, d in ((epsilon, delta), *also)
     )
     largest = max(promise.delta for promise in promises)
     if largest > LARGEST_DELTA and not large_delta:
         raise ConfigError(
-            f"delta is {largest}, above {LARGEST_DELTA}: the best noise would give exact answers away",
+            f"delta is {largest}, above {LARGEST_DELTA}: the best noise would release exact answers",
             code="C154",
             fix="give a smaller delta, or allow it: large_delta=True, --large-delta",
         )

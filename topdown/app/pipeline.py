@@ -268,9 +268,9 @@ def _measure_once(
     clock.run("compile", lambda: warm_up(report))
     privacy = clock.run("account", lambda: certified_privacy(prepared.context.policy))
     if not measured_before:
-        report(Event("rehearse", 0, 1, "a few areas with made-up people"))
-        clock.run("rehearse", lambda: preflight(prepared, out, privacy, _solve_and_publish))
-        report(Event("rehearse", 1, 1, "passed, uncharged"))
+        report(Event("preflight", 0, 1, "a few areas with made-up people"))
+        clock.run("preflight", lambda: preflight(prepared, out, privacy, _solve_and_publish))
+        report(Event("preflight", 1, 1, "passed, uncharged"))
     return privacy, clock.run(
         "measure",
         lambda: measurement.measure(

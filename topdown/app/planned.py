@@ -186,8 +186,6 @@ def plan(
 
 def opened(run: Path, base: Path | None = None, leaves: MemoryTable | None = None) -> Planned:
     """Open a run file with the release it extends."""
-    from topdown.plan.preparation import prepare
-
     if base is not None:
         refuse_simulation(base)
     return Planned(prepare(run, base, leaves=leaves), base)

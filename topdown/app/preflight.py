@@ -252,7 +252,7 @@ def make_miniature(
     Args:
         prepared: of the run; its records and its ledger are not touched.
         folder: is created.
-        solve_and_publish: see `rehearse`.
+        solve_and_publish: see `preflight`.
 
     Raises:
         TopdownError: as measure, solve and publish do.
@@ -347,7 +347,7 @@ def preflight(
     Cost: Rhode Island (2,016 cells, 25,181 blocks) about a second.
     """
     folder = out / PREFLIGHT_FOLDER
-    shutil.rmtree(folder, ignore_errors=True)  # of a rehearsal that was killed
+    shutil.rmtree(folder, ignore_errors=True)  # of a preflight that was killed
     try:
         folder.mkdir(parents=True)
         _try_public_side(prepared, folder / "public side", privacy)

@@ -124,7 +124,7 @@ def select_plan(run: PathText, wish: Wish, epsilon: Exact) -> Asked:
     prepared = prepare(path_of(run, "run"))
     if prepared.plan.loss_name not in ("rho", "epsilon"):
         raise ConfigError(
-            "a ledger of epsilon and delta books no choices",
+            "a ledger of epsilon and delta takes no choices",
             code="C194",
             fix='give the run file of another ledger, of mechanism "discrete_gaussian" or "geometric"',
         )

@@ -23,7 +23,7 @@ START_SECONDS = 2.2
 SECONDS_A_QUERY = 0.055  # of one level: certified losses of the statements
 
 
-SECONDS_A_CELL = 1.3e-3  # the table of the root, twice: in the rehearsal, too
+SECONDS_A_CELL = 1.3e-3  # the table of the root, twice: in the preflight, too
 
 
 SECONDS_A_NUMBER = {"own": 2.5e-7, "tree": 4.6e-7, "wide": 1.7e-6, "extension": 4e-7}

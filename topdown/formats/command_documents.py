@@ -132,7 +132,7 @@ class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     """The result of topdown ledger --json."""
 
     version: Literal[1] = 1
-    action: Literal["new", "vouch", "void"]
+    action: Literal["new", "attest", "refund"]
     ledger: LedgerId
     path: str
     witness: str

@@ -111,7 +111,7 @@ def check_delta(delta: Fraction | None, *, large: bool) -> Fraction:
         )
     if delta >= 1 or (delta > LARGEST_DELTA and not large):
         raise ConfigError(
-            f"delta is {delta}, above {LARGEST_DELTA}: the best noise would give exact answers away",
+            f"delta is {delta}, above {LARGEST_DELTA}: the best noise would release exact answers",
             code="C154",
             fix="give a smaller delta"
             + ("" if delta >= 1 else ", or allow it: large_delta = true under [budget]"),

@@ -114,7 +114,7 @@ def audit_by_runs(
     at_least: int = LEAST_PAIRS,
     report: Report = silent,
 ) -> RunsAudited:
-    """Run the code that draws a release on pairs of made-up neighbours, and hold what it shows against the claim.
+    """Run the code that draws a release on pairs of made-up neighbours, and compare what it shows with the claim.
 
     Opens no records and spends nothing. A claim that is refuted is wrong, but for `false_alarm`; one that is not may be
     wrong too.

@@ -106,7 +106,7 @@ def _loss(intents: Iterable[Charge], times: int) -> ComposedLoss | NoiseAndChoic
     if noise is not None and not choices:
         return noise
     if isinstance(noise, PairLoss):
-        raise TypeError("a ledger of pairs books no choices")
+        raise TypeError("a ledger of pairs takes no choices")
     rhos = (choice_loss("rho", times * c.epsilon, c.exp_epsilon**times) for c in choices)
     rho = sum(rhos, Fraction(0)) if choices[0].loss_name == "rho" else Fraction(0)
     return NoiseAndChoices(noise, times * sum((c.epsilon for c in choices), Fraction(0)), rho)

@@ -98,7 +98,7 @@ def test_bars_end_on_their_own_line():
     progress(Event("solve", 4, 4, "block"))
     parts = stream.getvalue().split("\r\x1b[2K")
     assert "block 2/4  ~2 s" in parts[1]
-    assert re.fullmatch(r"  solve     ━{26}  4 areas +4\.0 s\n", parts[2])
+    assert re.fullmatch(r"  solve      ━{26}  4 areas +4\.0 s\n", parts[2])
     assert progress.where == "after solve"
 
 

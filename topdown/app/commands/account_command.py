@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from topdown import app
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column, bold, dim
@@ -71,8 +72,6 @@ def account(
     is replaced, 1/(2 rho) where one is added or removed. Every answer is a pair of numbers with the exact value
     between them.
     """
-    from topdown.privacy.accountant import account as accountant
-
     alone = epsilons or alphas or neighbours != Change.REPLACE.value
     if (rho is None) != dhc2020 or (proxy and not dhc2020) or (dhc2020 and alone):
         raise ConfigError(
@@ -81,11 +80,11 @@ def account(
             fix="see: topdown account --help",
         )
     if dhc2020:
-        document: dict[str, Any] = accountant.dhc2020_document(deltas or ("1e-10",), proxy=proxy)
+        document: dict[str, Any] = app.account.dhc2020_document(deltas or ("1e-10",), proxy=proxy)
         screen.document(document)
         _show_dhc_losses(screen, document)
         return EXIT_OK
-    document = accountant.account_document(
+    document = app.account.account_document(
         rho or "",
         neighbours=neighbours,
         epsilons=epsilons,

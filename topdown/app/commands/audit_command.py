@@ -7,21 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 import topdown
-from topdown.app.commands.command import Picture, command
+from topdown import app
+from topdown.app.commands.command import Picture, command, write_new
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.loss_words import conditional_line, disclosed_lines
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
-from topdown.privacy.statement import trade_off_svg
+from topdown.formats.privacy_documents import ReachedSecret
 
 if TYPE_CHECKING:
     from topdown import Audit
     from topdown.app.screens.text_layout import Chunk
-    from topdown.formats.privacy_documents import AuditRuns, Pair, ReachedSecret, UnreachedSecret
+    from topdown.formats.privacy_documents import AuditRuns, Pair, UnreachedSecret
 
 
 PAIRS_SHOWN = 5  # pairs that beat their claim; --json lists them all
@@ -51,8 +53,10 @@ def _show_runs(screen: Screen, made: AuditRuns, *, extends: bool) -> None:
     if extends:
         screen.say(dim("this step alone, not what it extends"), indent=2)
     screen.blank()
-    columns = [Column("secret", wraps=True), Column("pairs", right=True)]
-    columns += [Column(name, right=True) for name in ("right in 100", "μ", f"ε at δ {_delta_words(made)}")]
+    columns = [Column("change", wraps=True), Column("pairs", right=True)]
+    columns += [
+        Column(name, right=True) for name in ("attacker right in 100", "μ", f"ε at δ {_delta_words(made)}")
+    ]
     screen.table(columns, [_test_row(secret) for secret in made.secrets])
     screen.say(dim("each: shown at least / claimed at most"), indent=2)
     for place in made.not_reached:
@@ -89,8 +93,6 @@ def _false_alarm_words(made: AuditRuns) -> str:
 
 
 def _test_row(secret: ReachedSecret | UnreachedSecret) -> tuple[str, ...]:
-    from topdown.formats.privacy_documents import ReachedSecret
-
     if not isinstance(secret, ReachedSecret):
         return (secret.name, "0", "-", "-", "-")
     texts = []
@@ -115,8 +117,6 @@ def _pair_words(pair: Pair) -> str:
 
 def audit_ledger(screen: Screen, path: Path, deltas: tuple[str, ...]) -> int:
     """Show what all charges of a ledger cost together; writes nothing, needs no witness."""
-    from msgspec import to_builtins
-
     said = to_builtins(topdown.audit_ledger(path, deltas=deltas))
     screen.document(said)
     _show_ledger_audit(screen, said)
@@ -153,9 +153,7 @@ def _show_ledger_audit(screen: Screen, said: dict[str, Any]) -> None:
             (f"ε at δ {delta}", figures.decimal(Fraction(box[1]), 3, up=True))
             for delta, box in secret["epsilon"].items()
         ]
-        screen.pairs(
-            [(secret["name"], f"at most {secret['right_in_100']} right choices in 100 (a coin: 50)"), *at]
-        )
+        screen.pairs([(secret["name"], f"at most {secret['right_in_100']} times in 100 (a coin: 50)"), *at])
     if said["conditional_on"]:
         screen.say(f"between data sets that agree on: {', '.join(said['conditional_on'])}", indent=2)
     for void in said["voided"]:
@@ -163,7 +161,7 @@ def _show_ledger_audit(screen: Screen, said: dict[str, Any]) -> None:
             WARN, f"record {void['record']} was taken back ({void['reason']}; seen by {void['witness']})"
         )
     for reason in said["vouched"]:
-        screen.item(WARN, f"the ledger's witness was lost once; somebody vouched for it: {reason}")
+        screen.item(WARN, f"the ledger's witness was lost once; somebody attested it: {reason}")
     screen.blank()
     screen.last(said["secrets"][0]["sentence"] if said["secrets"] else "Nothing was ever charged.", symbol="")
 
@@ -202,7 +200,7 @@ MOST_SHOWN = 5  # contradictions on the screen; topdown verify lists them all
     "--runs",
     metavar="N",
     type=int,
-    help="Draw N times on each of two made-up neighbours, many pairs; hold what it shows against the claim.",
+    help="Draw N times on each of two made-up neighbours, many pairs; compare what it shows with the claim.",
 )
 @click.option("--plot", metavar="FILE.svg", type=Picture(), help="Draw the trade-off curve.")
 @click.option("--force", is_flag=True, help="Replace an existing plot.")
@@ -240,11 +238,8 @@ def audit(
         return audit_by_runs(screen, source, base, deltas, runs)
     found = topdown.audit(source, base=base, deltas=deltas)
     if plot is not None:
-        from topdown.app.commands.command import write_new
-        from topdown.publish.release_certificate import first_loss
-
         policy = found.policy
-        write_new(plot, trade_off_svg(first_loss(policy), policy.plan.release.title), force=force)
+        write_new(plot, app.trade_off_svg(app.first_loss(policy), policy.plan.release.title), force=force)
     screen.document(found.document)
     _show_audit(screen, found)
     return EXIT_CHECK_FAILED if found.agrees is False else EXIT_OK
@@ -290,8 +285,8 @@ def _show_audit(screen: Screen, found: Audit) -> None:
 
 def _loss_pairs(said: dict[str, Any]) -> tuple[list[Column], list[tuple[Chunk, ...]]]:
     """Return columns and rows where losses are pairs: every secret has a delta of its own."""
-    columns = [Column("secret", wraps=True), Column("status")]
-    columns += [Column(name, right=True) for name in ("ε", "δ", "right in 100")]
+    columns = [Column("change", wraps=True), Column("status")]
+    columns += [Column(name, right=True) for name in ("ε", "δ", "attacker right in 100")]
     rows: list[tuple[Chunk, ...]] = []
     for secret in said["secrets"]:
         row: list[Chunk] = ["-"] * 3
@@ -312,8 +307,8 @@ def _change_table(said: dict[str, Any], delta: str) -> tuple[list[Column], list[
     alone = said["steps"][-1]["secrets"] if said["steps"] else [None] * len(said["secrets"])
     names = ["status", "ε at every δ" if delta == "0" else f"ε at δ {delta}"]
     names += ["usual"] if usual else []
-    names += ["right in 100"] + (["this step"] if said["steps"] else [])
-    columns = [Column("secret", wraps=True), *(Column(name, right=i > 0) for i, name in enumerate(names))]
+    names += ["attacker right in 100"] + (["this step"] if said["steps"] else [])
+    columns = [Column("change", wraps=True), *(Column(name, right=i > 0) for i, name in enumerate(names))]
     rows: list[tuple[Chunk, ...]] = []
     for secret, step in zip(said["secrets"], alone, strict=True):
         row: list[Chunk] = [secret["name"], secret["status"]]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 import topdown
 from topdown import app
@@ -191,8 +192,6 @@ def evaluate(
 
     The result is CONFIDENTIAL: it is computed from the true records without noise.
     """
-    from msgspec import to_builtins
-
     called = dict(pair.split("=", 1) for pair in columns if "=" in pair)
     if len(called) < len(columns):
         raise click.UsageError("--column needs pairs of different columns, as geocode=settlement")
@@ -208,7 +207,7 @@ def evaluate(
         f"Error of {release} against the true records, in {document['unit']}s. Bias: released minus true."
     )
     if any("intervals" in table for level in document["levels"] for table in level["tables"]):
-        screen.say("Held: published intervals that hold the true count, of those that are not exact.")
+        screen.say("Coverage: published intervals that contain the true count, of those that are not exact.")
     screen.say(f"{n['released']:,} {document['unit']}s released, {n['true']:,} true.")
     for level in document["levels"]:
         _show_level_errors(screen, level, warning, details)
@@ -237,7 +236,7 @@ def _show_level_errors(screen: Screen, level: dict[str, Any], warning: Any, deta
             if details
         ]
     names = ("MAE", "RMSE", "bias", "95 %", "max")
-    more = ("held",) if has_intervals else ()
+    more = ("coverage",) if has_intervals else ()
     screen.table([Column("table", wraps=True), *(Column(name, right=True) for name in names + more)], rows)
     if len(shown) < len(asked):
         screen.say(dim(f"({len(asked) - len(shown)} more tables: --details)"), indent=4)
@@ -317,9 +316,7 @@ def interval(screen: Screen, release: Path, *, areas: Path, query: str, coverage
 
     Made from all measurements of a release; intervals in its tables cannot be added up. Costs no privacy.
     """
-    from topdown.app.tables_and_intervals import interval as find
-
-    found = find(release, areas, query, coverage=coverage)
+    found = app.interval(release, areas, query, coverage=coverage)
     screen.document(found)
     for union in found.unions:
         _show_intervals(screen, union)
@@ -393,9 +390,7 @@ def tables(
     CSV with every area, names and intervals, a dictionary, codes, datapackage.json, and wide tables for maps. Reads
     published files only; costs no privacy.
     """
-    from topdown.app.tables_and_intervals import tables as write
-
-    made = write(release, out, by=by, levels=levels, areas=areas, names=names, coverage=coverage)
+    made = app.tables(release, out, by=by, levels=levels, areas=areas, names=names, coverage=coverage)
     screen.document(made)
     n_tables = sum(not table.wide for table in made.tables)
     screen.last("Wrote ", bold(made.out), f": {n_tables:,} tables, {made.n_files:,} files")

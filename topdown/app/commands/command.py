@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from topdown import __version__
 from topdown import output_paths as outputs
 from topdown.app.screens.console import Screen
 from topdown.errors import ConfigError
@@ -159,12 +159,12 @@ def _screen_options(json_option: bool) -> list[Option]:
 
 
 def version_option(program: str) -> Callable[[Any], Any]:
-    """Return the option --version of a program; the library is asked only when it is given."""
+    """Return the option --version of a program."""
 
     def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         del param
         if value:
-            click.echo(f"{program} {version('census-topdown')}")
+            click.echo(f"{program} {__version__}")
             ctx.exit(0)
 
     return click.option(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 import topdown
-from topdown.app.commands.command import command
+from topdown import app
+from topdown.app.commands.command import command, cores
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.loss_words import accuracy_lines
@@ -59,9 +60,6 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
 
     Nobody in it is real. Running it again replaces the folders it made, and no other.
     """
-    from topdown.app.commands.command import cores
-    from topdown.publish.release_certificate import certified_loss
-
     started = time.monotonic()
     source = prepare_folders(out, schema)
     progress = follow(screen)
@@ -82,7 +80,7 @@ def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
         errors = average_errors(out, source / "persons.csv.gz")
     finally:
         progress.close()
-    right = accuracy_lines(certified_loss(planned.prepared.context.policy))[0]
+    right = accuracy_lines(app.certified_loss(planned.prepared.context.policy))[0]
     screen.document(result)
     screen.blank()
     total = figures.seconds(time.monotonic() - started)
@@ -128,15 +126,12 @@ def prepare_folders(out: Path, schema: str = "pl94") -> Path:
     Raises:
         ConfigError: C085 if a folder is there that no demo made.
     """
-    from topdown.app.make_release import run_in_folder
-    from topdown.measure.run_ledger import create_run_ledger
-
     source = out.with_name(out.name + "-input")
     mark = source / "DEMO.txt"
     mine = mark.is_file() and not source.is_symlink() and mark.read_text(encoding="utf-8") == DEMO_MARK
     if _folder_in_use(source) and not mine:
         raise ConfigError(f"{source} was not made by the demo", code="C085", fix="give another --out")
-    made_here = mine and not out.is_symlink() and run_in_folder(out) in (None, _plan_of(source))
+    made_here = mine and not out.is_symlink() and app.run_in_folder(out) in (None, _plan_of(source))
     plain = made_here and all(
         p.name.removesuffix(".tmp") in _RELEASE or p.name.startswith(".") for p in out.glob("*")
     )
@@ -153,7 +148,7 @@ def prepare_folders(out: Path, schema: str = "pl94") -> Path:
         return source
     for name in FILES:
         shutil.copyfile(bundled_root() / "sample_data" / name, source / name)
-    create_run_ledger(source / "run.toml")
+    app.create_run_ledger(source / "run.toml")
     return source
 
 
@@ -168,6 +163,5 @@ def _folder_in_use(folder: Path) -> bool:
 
 
 def _plan_of(source: Path) -> str | None:
-    from topdown.app.make_release import run_in_folder
 
-    return run_in_folder(source)
+    return app.run_in_folder(source)

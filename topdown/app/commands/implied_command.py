@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import UNSET, convert
 
+from topdown import app
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Chunk, Column
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.formats.plan_documents import AlgebraLine, Area, Implied, RefusedTable, TitledVerdict
 from topdown.resources import find
 from topdown.solve.implied.linear_systems import eliminate, equivalent, row_text, system_lines
 from topdown.solve.implied.worked_examples import EXAMPLES
 
 if TYPE_CHECKING:
-    from topdown.formats.plan_documents import AlgebraLine, Area, ExampleName, RefusedTable, TitledVerdict
+    from topdown.formats.plan_documents import ExampleName
     from topdown.model import Geography, PublicFacts
     from topdown.solve.implied import Combination, Example, NodeConstraints, Verdict
 
@@ -44,25 +47,20 @@ def read_geography(path: Path, levels: str | None, columns: tuple[str, ...]) -> 
     Raises:
         ConfigError: C102 levels that are not understood. DataError: see `plan.public_tables.read_public`.
     """
-    from topdown.inputs import read_table, text_columns
-    from topdown.plan.drafts import CENSUS_PREFIXES
-    from topdown.plan.public_tables import read_public
-    from topdown.plan.run_file import GeographyTable
-
     if levels is None:
-        code = str(read_table(path, text_columns("geocode"), ignored=None).text("geocode")[0])
-        if len(code) != CENSUS_PREFIXES["block"]:
+        code = str(app.read_table(path, app.text_columns("geocode"), ignored=None).text("geocode")[0])
+        if len(code) != app.CENSUS_PREFIXES["block"]:
             raise ConfigError(
                 f"the geocodes of {path} are not those of census blocks, so the levels are unknown",
                 code="C102",
                 fix=LEVELS_FIX,
             )
-        names = tuple(name for name in CENSUS_PREFIXES if name != "us")
-        lengths = tuple(CENSUS_PREFIXES[name] for name in names)
+        names = tuple(name for name in app.CENSUS_PREFIXES if name != "us")
+        lengths = tuple(app.CENSUS_PREFIXES[name] for name in names)
     else:
         parts = [part.strip().partition(":") for part in levels.split(",")]
         names = tuple(name for name, _, _ in parts)
-        known = [length or str(CENSUS_PREFIXES.get(name, "")) for name, _, length in parts]
+        known = [length or str(app.CENSUS_PREFIXES.get(name, "")) for name, _, length in parts]
         wrong = next((n for n, length in zip(names, known, strict=True) if not length.isdigit()), None)
         if wrong is not None:
             raise ConfigError(
@@ -73,8 +71,8 @@ def read_geography(path: Path, levels: str | None, columns: tuple[str, ...]) -> 
         lengths = tuple(int(length) for length in known)
     if list(lengths) != sorted(set(lengths)) or len(set(names)) != len(names):
         raise ConfigError("--levels must go from the root to the leaves", code="C102", fix=LEVELS_FIX)
-    table = GeographyTable(levels=names, prefix_lengths=lengths)
-    return read_public(path, table, columns, Path.cwd(), ignored=None)
+    table = app.GeographyTable(levels=names, prefix_lengths=lengths)
+    return app.read_public(path, table, columns, Path.cwd(), ignored=None)
 
 
 def find_node(geography: Geography, geocode: str | None) -> tuple[int, int]:
@@ -103,44 +101,31 @@ def judge_area(
     Raises:
         TopdownError: a file, level or geocode is wrong, or public facts exclude each other (I014).
     """
-    from topdown.model.constraint_system import ConstraintSystem
-    from topdown.model.feasibility import find_contradiction
-    from topdown.plan.invariants_file import load_invariants
-    from topdown.plan.run_file import load_schema
-    from topdown.solve.implied.area_constraints import node_constraints
-    from topdown.solve.implied.level_verdicts import VerdictInputs, judge_levels, public_constraints
-
-    schema = load_schema(find("schemas", schema_name, Path.cwd()))
-    invariants = load_invariants(find("invariants", invariants_name, Path.cwd()), schema)
+    schema = app.load_schema(find("schemas", schema_name, Path.cwd()))
+    invariants = app.load_invariants(find("invariants", invariants_name, Path.cwd()), schema)
     geography, facts = read_geography(path, levels, invariants.columns)
     depth, node = find_node(geography, geocode)
-    judged = judge_levels(schema, invariants, geography, facts)
+    judged = app.judge_levels(schema, invariants, geography, facts)
     if any(v.kind == "refused" for v in judged):
         return invariants.name, judged, None
-    found = find_contradiction(schema, geography, invariants, facts, {})
+    found = app.find_contradiction(schema, geography, invariants, facts, {})
     if found is not None:
         raise found.error()
-    rules = ConstraintSystem.from_facts(schema, geography, invariants, facts)
-    ground = VerdictInputs(
-        schema, invariants, rules, public_constraints(schema, invariants, geography, rules), ()
+    rules = app.ConstraintSystem.from_facts(schema, geography, invariants, facts)
+    ground = app.VerdictInputs(
+        schema, invariants, rules, app.public_constraints(schema, invariants, geography, rules), ()
     )
-    area = node_constraints(ground, facts.columns, depth, node, most_limits=MOST_LIMITS)
+    area = app.node_constraints(ground, facts.columns, depth, node, most_limits=MOST_LIMITS)
     return invariants.name, judged, area
 
 
 def algebra_lines(lines: Iterable[tuple[str, str]]) -> list[AlgebraLine]:
     """Return constraints and their reasons as they stand in the document."""
-    from topdown.formats.plan_documents import AlgebraLine
-
     return [AlgebraLine(algebra=algebra, reason=reason) for algebra, reason in lines]
 
 
 def area_document(area: NodeConstraints) -> Area:
     """Return the constraints of an area as they stand in the document."""
-    from msgspec import convert
-
-    from topdown.formats.plan_documents import Area
-
     return convert(vars(area) | {"lines": algebra_lines(area.lines)}, Area, from_attributes=True)
 
 
@@ -182,7 +167,7 @@ def _show_combinations(screen: Screen, said: str, combinations: tuple[Combinatio
         (
             *((c.symbol or "-",) if symbols else ()),
             f"{c.n_areas:,}",
-            "; ".join(c.kinds) or "nothing: nobody can be there",
+            "; ".join(c.kinds) or "nothing: no record can be there",
         )
         for c in combinations
     ]
@@ -269,14 +254,9 @@ def implied(
 
 
 def _chosen_invariants(screen: Screen, name: str, schema_name: str, levels: str | None) -> int:
-    from topdown.formats.plan_documents import Implied
-    from topdown.plan.invariants_file import load_invariants
-    from topdown.plan.run_file import load_schema
-    from topdown.solve.implied.area_constraints import node_lines
-    from topdown.solve.implied.level_verdicts import verdicts
 
-    schema = load_schema(find("schemas", schema_name, Path.cwd()))
-    found = load_invariants(find("invariants", name, Path.cwd()), schema)
+    schema = app.load_schema(find("schemas", schema_name, Path.cwd()))
+    found = app.load_invariants(find("invariants", name, Path.cwd()), schema)
     if levels is None:
         exact = dict.fromkeys(e.level for e in found.exact)
         names = ["levels above", *exact, "levels below"] if exact else ["all levels"]
@@ -289,8 +269,8 @@ def _chosen_invariants(screen: Screen, name: str, schema_name: str, levels: str 
             )
     else:
         names = [part.strip().partition(":")[0] for part in levels.split(",")]
-    judged = verdicts(schema, found, names)
-    lines = node_lines(schema, found, judged)
+    judged = app.verdicts(schema, found, names)
+    lines = app.node_lines(schema, found, judged)
     screen.document(
         Implied(invariants=found.name, constraints=algebra_lines(lines), verdicts=_verdict_title(judged))
     )
@@ -306,10 +286,6 @@ def _chosen_invariants(screen: Screen, name: str, schema_name: str, levels: str 
 def _implied_of_area(
     screen: Screen, name: str, schema_name: str, levels: str | None, leaves: Path, node: str | None
 ) -> int:
-    from msgspec import UNSET
-
-    from topdown.formats.plan_documents import Implied
-
     found, judged, area = judge_area(schema_name, name, leaves, levels, node)
     screen.document(
         Implied(
@@ -354,16 +330,10 @@ def _show_verdicts(screen: Screen, name: str, judged: tuple[Verdict, ...]) -> No
 
 
 def _verdict_title(judged: tuple[Verdict, ...]) -> list[TitledVerdict]:
-    from msgspec import convert
-
-    from topdown.formats.plan_documents import TitledVerdict
-
     return [convert(verdict, TitledVerdict, from_attributes=True) for verdict in judged]
 
 
 def _show_example(screen: Screen, name: ExampleName) -> int:
-    from topdown.formats.plan_documents import AlgebraLine, Implied
-
     example = EXAMPLES[name]
     system = example.implied
     agree = equivalent(system, eliminate(*example.definition))
@@ -393,8 +363,6 @@ def _show_example(screen: Screen, name: ExampleName) -> int:
 
 
 def _refused_table(example: Example) -> RefusedTable | None:
-    from topdown.formats.plan_documents import RefusedTable
-
     broken = example.implied.broken(example.refused) if example.refused else None
     if broken is None:
         return None

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
+from topdown import app
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.formats.command_documents import Init, LedgerPlace
 from topdown.inputs.sources import containing_file, locate_table
+from topdown.output_paths import checked_path, refuse_existing, refuse_needed, refuse_release, write_new
 from topdown.resources import bundled_names
 
 if TYPE_CHECKING:
     from topdown.inputs import TableLocation
-    from topdown.plan import RunFileAnswers
+
 
 DRAFTED = ("schema.toml", "invariants.toml", "settings.toml")
 
@@ -122,13 +125,6 @@ def init(
     --ask-labels: labels come from a bundled schema, from --codes or from your answers, levels from you. Answers only a
     person can give are marked "?" in it.
     """
-    from topdown.app.commands.draft_dialogue import DraftRequest, drafted_by, settings_beside
-    from topdown.formats.command_documents import Init, LedgerPlace
-    from topdown.measure.run_ledger import create_run_ledger
-    from topdown.output_paths import checked_path, refuse_existing, refuse_needed, refuse_release, write_new
-    from topdown.plan.drafts import run_file_text
-    from topdown.plan.run_file import load_run_file
-
     if out.exists() and not force:
         raise ConfigError(f"{out} exists", code="C080", fix="give another --out, or replace it with --force")
     if codes is not None and ask_labels:
@@ -139,7 +135,7 @@ def init(
     near = containing_file(secret).parent  # of the witness, if nothing else is said
     given = None  # a schema file for which invariants and settings are drafted
     if codes is None and not ask_labels and schema is not None and settings is None:
-        settings, given = settings_beside(schema)
+        settings, given = app.settings_beside(schema)
     left = DRAFTED if codes is not None or ask_labels else DRAFTED[1:] if given is not None else ()
     drafted = tuple(str(out.parent / name) for name in left)
     for name in drafted:
@@ -152,23 +148,23 @@ def init(
     answers = replace(_from_leaves(public, names), witness=witness, has_count=not no_count)
     bodies: tuple[str, ...] = ()
     if drafted:
-        wish = DraftRequest(codes, given, schema or "own", names, no_count)
-        ours = drafted_by(screen, wish, secret, answers)
+        wish = app.DraftRequest(codes, given, schema or "own", names, no_count)
+        ours = app.drafted_by(screen, wish, secret, answers)
         bodies = (ours.draft.schema, ours.draft.invariants, ours.draft.settings)[-len(drafted) :]
         where = DRAFTED[0] if given is None else os.path.relpath(given.resolve(), out.resolve().parent)
         answers = replace(answers, title="?", schema=where, invariants=DRAFTED[1], ignore=ours.ignore)
-        text = run_file_text(
+        text = app.run_file_text(
             ours.name, DRAFTED[2], secret, public, out, names, answers, settings_text=ours.draft.settings
         )
     else:
         schema, answers = _levels_named(schema or "pl94", answers, out)
         settings = settings or "pl94_2020_tree"
-        text = run_file_text(schema, settings, secret, public, out, names, answers)
+        text = app.run_file_text(schema, settings, secret, public, out, names, answers)
     for path, body in zip(drafted, bodies, strict=True):
         write_new(Path(path), body.encode("utf-8"), force=force)
     write_new(out, text.encode("utf-8"), force=force)
-    place = create_run_ledger(out) if witness is not None or near.is_dir() else None
-    run = load_run_file(out)
+    place = app.create_run_ledger(out) if witness is not None or near.is_dir() else None
+    run = app.load_run_file(out)
     unasked = [f"release.{k}" for k in ("title", "agency", "contact") if getattr(run.release, k) == "?"]
     missing = [str(table) for table in tables if not table.is_file()]
     correct = "CORRECT THESE" in text
@@ -198,31 +194,26 @@ def init(
     return EXIT_OK
 
 
-def _from_leaves(leaves: TableLocation, levels: tuple[str, ...]) -> RunFileAnswers:
+def _from_leaves(leaves: TableLocation, levels: tuple[str, ...]) -> app.RunFileAnswers:
     """Say what the header of the public table of leaves tells of levels and names of columns."""
-    from topdown.inputs import header_if_readable
-    from topdown.plan.drafts import RunFileAnswers
-
-    header = header_if_readable(leaves)  # plan says what is wrong
+    header = app.header_if_readable(leaves)  # plan says what is wrong
     above = levels[:1] if levels[:1] and levels[0] in header else ()  # else the root is everything
     columns = (*above, *levels[1:-1])
     if len(levels) < 2 or not columns or not set(columns) <= set(header):
-        return RunFileAnswers()
+        return app.RunFileAnswers()
     renamed = "geocode" not in header and levels[-1] in header
     key = levels[-1] if renamed else "geocode"
     others = tuple(name for name in header if name not in (*columns, key))
-    return RunFileAnswers(columns=columns, called=(("geocode", key),) if renamed else (), ignore=others)
+    return app.RunFileAnswers(columns=columns, called=(("geocode", key),) if renamed else (), ignore=others)
 
 
-def _levels_named(schema: str, answers: RunFileAnswers, out: Path) -> tuple[str, RunFileAnswers]:
+def _levels_named(schema: str, answers: app.RunFileAnswers, out: Path) -> tuple[str, app.RunFileAnswers]:
     """Return the name of a schema that is given as a file, and how the run file calls the file."""
-    from topdown.plan.run_file import load_schema
-
     if not schema.endswith(".toml"):
         return schema, answers
     path = Path(schema)
     if not path.is_file():
         raise ConfigError(f"{schema} does not exist", code="C003", fix="give a schema file")
-    return load_schema(path).name, replace(
+    return app.load_schema(path).name, replace(
         answers, schema=os.path.relpath(path.resolve(), out.resolve().parent)
     )

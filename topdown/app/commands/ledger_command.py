@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 import click
+from msgspec import UNSET
 
+from topdown import app
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.formats.command_documents import LedgerState
+from topdown.privacy.ledger.ledger_file import attest, open_ledger, read_ledger
 from topdown.privacy.ledger.ledger_records import exact_text
 from topdown.publish.ledger_statement import delta_charged
 
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     from topdown.formats.common import LossName
     from topdown.privacy.ledger import LedgerLocation
 
-Action = Literal["new", "vouch", "void"]
+Action = Literal["new", "attest", "refund"]
 _LOSS_NAMES = {"rho": "rho", "epsilon": "epsilon", "epsilon_delta": "epsilon and delta"}
 
 
@@ -31,20 +35,20 @@ _LOSS_NAMES = {"rho": "rho", "epsilon": "epsilon", "epsilon_delta": "epsilon and
             "Make the ledger; its id is written into the run file.",
         ),
         (
-            'topdown ledger vouch run.toml --reason "records moved"',
+            'topdown ledger attest run.toml --reason "records moved"',
             "Go on although the ledger's witness is lost.",
         ),
         (
-            'topdown ledger void run.toml --record 3 --reason burnt --witness "A. Person"',
-            "Take back a charge whose noise nobody saw.",
+            'topdown ledger refund run.toml --record 3 --reason burnt --witness "A. Person"',
+            "Refund a charge whose noise was destroyed unseen.",
         ),
     ),
 )
-@click.argument("action", metavar="new|vouch|void", type=click.Choice(["new", "vouch", "void"]))
+@click.argument("action", metavar="new|attest|refund", type=click.Choice(["new", "attest", "refund"]))
 @click.argument("source", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--reason", default="", help="With vouch and void: why; it stays in the ledger.")
-@click.option("--record", type=click.IntRange(1), help="With void: number of the intent.")
-@click.option("--witness", default="", help="With void: who saw that the noise was destroyed.")
+@click.option("--reason", default="", help="With attest and refund: why; it stays in the ledger.")
+@click.option("--record", type=click.IntRange(1), help="With refund: number of the intent.")
+@click.option("--witness", default="", help="With refund: who saw that the noise was destroyed.")
 def ledger(
     screen: Screen, *, action: Action, source: Path, reason: str, record: int | None, witness: str
 ) -> int:
@@ -52,20 +56,17 @@ def ledger(
 
     A data set has one ledger: the book of every privacy loss ever spent on it. Only this command and init make one.
     """
-    from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file
-    from topdown.privacy.ledger.ledger_file import attest, open_ledger
-
-    if (action == "void") != (record is not None and bool(witness)) or (action == "new") == bool(reason):
+    if (action == "refund") != (record is not None and bool(witness)) or (action == "new") == bool(reason):
         raise ConfigError(
-            "new takes no reason; vouch takes --reason; void takes --record, --reason and --witness",
+            "new takes no reason; attest takes --reason; refund takes --record, --reason and --witness",
             code="C005",
             fix="see: topdown ledger --help",
         )
     if action == "new":
-        place = create_run_ledger(source)
+        place = app.create_run_ledger(source)
     else:
-        place = ledger_location_of_file(source)
-        if action == "vouch":
+        place = app.ledger_location_of_file(source)
+        if action == "attest":
             attest(place, reason)
         else:
             with open_ledger(place) as opened:
@@ -75,14 +76,8 @@ def ledger(
 
 
 def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: Path) -> None:
-    from msgspec import UNSET
-
-    from topdown.formats.command_documents import LedgerState
-    from topdown.plan.run_file import load_run_file
-    from topdown.privacy.ledger.ledger_file import read_ledger
-
     book, bound = read_ledger(place.path), place.binding
-    beside, limits = delta_charged(book), load_run_file(source).ledger
+    beside, limits = delta_charged(book), app.load_run_file(source).ledger
     screen.document(
         LedgerState(
             action=action,
@@ -100,7 +95,9 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: 
             n_records=len(book.entries),
         )
     )
-    done = {"new": "is the ledger of", "vouch": "has a new witness:", "void": "has one charge less:"}[action]
+    done = {"new": "is the ledger of", "attest": "has a new witness:", "refund": "has one charge less:"}[
+        action
+    ]
     screen.last("Ledger ", bold(place.id), f' {done} data set "{bound.data_set}"')
     screen.pairs(
         [

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from topdown import app
 from topdown.app.commands.command import command
-from topdown.app.help_pages import FAMILIES, TITLES, pages, reference
+from topdown.app.help_pages import FAMILIES, TITLES, pages
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import bold, dim
+from topdown.cli import group
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.formats.command_documents import ErrorPage, Explain, Schemas
+from topdown.formats.json_schema import document_names, document_schema
 
 if TYPE_CHECKING:
     from msgspec import Struct
 
     from topdown.app.help_pages import Page
-    from topdown.formats.command_documents import ErrorPage, Reference
+    from topdown.formats.command_documents import Reference
 
 
 def _complete_codes(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
@@ -41,8 +45,6 @@ def _complete_codes(ctx: click.Context, param: click.Parameter, text: str) -> li
 @click.argument("code", required=False, shell_complete=_complete_codes)
 def explain(screen: Screen, *, code: str | None) -> int:
     """Print the page of an error code."""
-    from topdown.formats.command_documents import Explain
-
     return show_pages(screen, pages(), code, lambda found: Explain(pages=found), "topdown")
 
 
@@ -65,8 +67,6 @@ def show_pages(
     Raises:
         ConfigError: no such code.
     """
-    from topdown.formats.command_documents import ErrorPage
-
     if code is None:
         screen.document(listed([ErrorPage(code=c, **vars(p)) for c, p in known.items()]))
         for letter, family in FAMILIES.items():
@@ -90,8 +90,6 @@ def show_pages(
 
 
 def _complete_names(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
-    from topdown.formats.json_schema import document_names
-
     del ctx, param
     return [CompletionItem(name) for name in (*document_names(), *TITLES) if name.startswith(text)]
 
@@ -111,12 +109,9 @@ def schema(screen: Screen, *, name: str | None) -> int:
     Every file and every --json output that starts with a type has a schema. Input files are run, schema, invariants,
     settings and geography: key, type, default, meaning, example, error codes.
     """
-    from topdown.formats.command_documents import Schemas
-    from topdown.formats.json_schema import document_names, document_schema
-
     wanted = name and name.removeprefix("topdown.")
     if wanted in TITLES:
-        return _show_reference(screen, reference(wanted))
+        return _show_reference(screen, app.reference(wanted))
     done = show_schemas(
         screen, document_names(), document_schema, wanted, lambda titles: Schemas(schemas=titles)
     )
@@ -192,8 +187,6 @@ def completion(screen: Screen, *, shell: str) -> int:
 
     It completes commands, options, bundled names and error codes.
     """
-    from topdown.cli import group
-
     return print_script(screen, shell, group, "topdown")
 
 

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import topdown
-from topdown.app.commands.command import Picture, command
+from topdown import app
+from topdown.app.commands.command import Picture, command, write_new
 from topdown.app.screens.console import Screen
-from topdown.app.screens.noise_screen import (
-    CountNoiseRequest,
-    RealNoiseRequest,
-    make_continuous,
-    make_dependent,
-    refuse_mixed,
-    whole_number,
-)
 from topdown.app.screens.text_layout import Column, bold
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.optimal_noise.law_picture import law_svg
@@ -119,18 +112,20 @@ def noise(
             code="C005",
             fix="e.g.: topdown noise --epsilon 1 --delta 1/1000000",
         )
-    refuse_mixed(
+    app.refuse_mixed(
         {"--integer": integer, "--continuous": continuous, "--dependent": dependent is not None},
         {"--also": bool(also), "--out": out is not None},
         {"--cells": cells is not None, "--worst-case": worst_case},
     )
     if continuous:
-        real = RealNoiseRequest(epsilon, delta, sensitivity or "1", loss or "l1", large_delta, cells)
-        return make_continuous(screen, real, plot=plot, force=force)
-    moved = whole_number(sensitivity or "1")
+        real = app.RealNoiseRequest(epsilon, delta, sensitivity or "1", loss or "l1", large_delta, cells)
+        return app.make_continuous(screen, real, plot=plot, force=force)
+    moved = app.whole_number(sensitivity or "1")
     if dependent is not None:
-        counts = CountNoiseRequest(epsilon, delta, moved, loss or "l1", large_delta, dependent, worst_case)
-        return make_dependent(screen, counts, plot=plot, force=force)
+        counts = app.CountNoiseRequest(
+            epsilon, delta, moved, loss or "l1", large_delta, dependent, worst_case
+        )
+        return app.make_dependent(screen, counts, plot=plot, force=force)
     wish = NoiseRequest(epsilon, delta, moved, loss or "l1", also, large_delta)
     return make_noise(screen, wish, compare=compare, out=out, plot=plot, force=force)
 
@@ -154,8 +149,6 @@ def make_noise(
     screen: Screen, wish: NoiseRequest, *, compare: bool, out: Path | None, plot: Path | None, force: bool
 ) -> int:
     """Make a law, save it where asked, and show it."""
-    from topdown.app.commands.command import write_new
-
     law = topdown.optimal_noise(
         wish.epsilon,
         wish.delta,
@@ -175,9 +168,7 @@ def make_noise(
 
 def check_noise(screen: Screen, path: Path, *, compare: bool, plot: Path | None, force: bool) -> int:
     """Read a saved law, which checks it, and show it."""
-    from topdown.app.noise_law import read_law
-
-    law = read_law(path)
+    law = app.read_law(path)
     document = _noise_document(law, compare)
     _write_picture(law, plot, force)
     screen.document(document)
@@ -193,15 +184,12 @@ def _epsilon_and_delta(text: str) -> tuple[str, str]:
 
 
 def _noise_document(law: OptimalLaw, compare: bool) -> dict[str, Any]:
-    from topdown.app.noise_law import noise_document
 
-    return noise_document(law, compare=compare)
+    return app.noise_document(law, compare=compare)
 
 
 def _write_picture(law: OptimalLaw, plot: Path | None, force: bool) -> None:
     if plot is not None:
-        from topdown.app.commands.command import write_new
-
         write_new(plot, law_svg(law, f"Noise for one answer: {_promise_words(law)}"), force=force)
 
 

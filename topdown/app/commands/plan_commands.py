@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import topdown
+from topdown import app
 from topdown.app.commands.command import command
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
@@ -56,7 +57,7 @@ EXIT_DIFFERS = 5
     "--compare",
     metavar="OTHER.toml",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Show another run file's plan beside this one.",
+    help="Compare with the plan of another run file.",
 )
 @click.option(
     "--compare-noise",
@@ -89,31 +90,18 @@ def plan(
 
     Opens the run file, the public tables and, for an extension, the base release; never the confidential records.
     """
-    from topdown.app.planned import changes
-    from topdown.app.screens.plan_screen import (
-        budget_for_wish,
-        noise_comparison,
-        plan_line,
-        show_budget,
-        show_changes,
-        show_compared,
-        show_noise_comparison,
-        show_plan,
-    )
-    from topdown.plan import read_plan
-
     planned = topdown.plan(run_file, base=base, final=final)
-    compared = read_plan(old) if old else None
+    compared = app.read_plan(old) if old else None
     summary = planned.summary
-    noise = None if compare_noise is None else noise_comparison(planned, compare_noise)
-    wished = None if budget_for is None else budget_for_wish(planned, budget_for)
+    noise = None if compare_noise is None else app.noise_comparison(planned, compare_noise)
+    wished = None if budget_for is None else app.budget_for_wish(planned, budget_for)
     beside = None if compare is None else planned.compare(topdown.plan(compare))
     target = out or run_file.parent / "plan.json"
-    saved = read_plan(target) if exit_code and target.exists() else None
-    differs = None if not exit_code else saved is None or bool(changes(saved, planned.plan))
+    saved = app.read_plan(target) if exit_code and target.exists() else None
+    differs = None if not exit_code else saved is None or bool(app.changes(saved, planned.plan))
     if not exit_code:
         planned.save(target)
-    found = None if compared is None else changes(compared, planned.plan)
+    found = None if compared is None else app.changes(compared, planned.plan)
     screen.document(
         summary
         | {"saved": None if exit_code else str(target), "differs": differs}
@@ -122,18 +110,18 @@ def plan(
         | ({} if beside is None else {"compared": beside.document()})
         | ({} if found is None else {"changes": [{"key": c.key, "old": c.old, "new": c.new} for c in found]})
     )
-    show_plan(screen, summary, details=details)
+    app.show_plan(screen, summary, details=details)
     if noise is not None:
-        show_noise_comparison(screen, planned.plan, noise)
+        app.show_noise_comparison(screen, planned.plan, noise)
     if wished is not None:
-        show_budget(screen, wished)
+        app.show_budget(screen, wished)
     if beside is not None:
-        show_compared(screen, beside, str(compare))
+        app.show_compared(screen, beside, str(compare))
     if found is not None:
         screen.heading("Changed", f" since {old}" if found else f" since {old}: nothing")
-        show_changes(screen, found, everything=details)
+        app.show_changes(screen, found, everything=details)
     screen.blank()
-    screen.last(*plan_line(summary), symbol="")
+    screen.last(*app.plan_line(summary), symbol="")
     if exit_code:
         screen.say(_saved_plan_verdict(target, saved is not None, bool(differs)))
         return EXIT_DIFFERS if differs else EXIT_OK
@@ -171,9 +159,7 @@ def tune(screen: Screen, run_file: Path, *, out: Path, goals: Path | None, force
     Opens the run file and the public tables; neither records nor ledger. The budget stays what it is; only its parts
     change.
     """
-    from topdown.app.trials import tune as find
-
-    found = find(run_file, out, goals=goals, force=force).document
+    found = app.tune(run_file, out, goals=goals, force=force).document
     screen.document(found)
     _show_shares(screen, found)
     _show_tuned_deviations(screen, found)

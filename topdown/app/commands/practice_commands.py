@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 import topdown
-from topdown.app.commands.command import command
+from topdown.app.commands.command import command, cores
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import Column, bold
 from topdown.errors import EXIT_OK
+from topdown.formats.command_documents import LevelSize, Synth
 
 if TYPE_CHECKING:
     from topdown import SimulationErrors
@@ -53,8 +54,6 @@ def synth(
 
     The same options give the same tables on every machine. Nobody in them is real.
     """
-    from topdown.formats.command_documents import LevelSize, Synth
-
     names = tuple(name.strip() for name in levels.split(",") if name.strip())
     made = topdown.synth(
         out, people=people, schema=schema, seed=seed, settings=settings, levels=names, force=force
@@ -145,8 +144,6 @@ def simulate(
 
     Nothing is spent and nothing it writes is a release: the records are made up or public.
     """
-    from topdown.app.commands.command import cores
-
     progress = follow(screen)
     try:
         made = topdown.simulate(

@@ -18,11 +18,10 @@ from typing import Any
 
 import click
 
-from topdown.app.calls import SPENT
 from topdown.app.commands.command import version_option
 from topdown.app.screens.console import Screen, mute_stream, run_program, write_or_drop
 from topdown.app.screens.error_screen import as_topdown, show_error
-from topdown.errors import EXIT_INTERRUPTED, InternalError, TopdownError
+from topdown.errors import EXIT_INTERRUPTED, SPEND_NOTE, InternalError, TopdownError
 from topdown.process import signals_as_interrupt
 
 Commands = Mapping[str, Mapping[str, tuple[str, str]]]
@@ -138,9 +137,9 @@ class _ListedGroup(click.Group):
 def _show(arguments: Sequence[str], error: TopdownError, raised: BaseException, exit_code: int) -> int:
     """Show an error with the notes of what ended the run: what it has spent; return the exit code."""
     for note in getattr(raised, "__notes__", ()):
-        key, found, value = note.partition(": ")
-        if found and key == SPENT and key not in dict(error.details):
-            error.details += ((key, value),)
+        key = SPEND_NOTE.removesuffix(": ")
+        if note.startswith(SPEND_NOTE) and key not in dict(error.details):
+            error.details += ((key, note.removeprefix(SPEND_NOTE)),)
     screen = _screen(arguments)
     if error.code == "X005":
         mute_stream(sys.stdout)

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from topdown import app
 from topdown.app.commands.command import can_ask, command
+from topdown.app.commands.spending import check_approval
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import FAIL, OK, Column, bold
-from topdown.errors import EXIT_CHECK_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_INTERRUPTED, EXIT_OK, SPEND_NOTE, ConfigError
+from topdown.formats.command_documents import Error
 
 if TYPE_CHECKING:
     from topdown.app.private_choice import Wish
@@ -103,16 +106,14 @@ def select(
         text = f"takes no --{odd[0].replace('_', '-')}" if odd else "needs a run file"
         text = f"needs --{missing[0].replace('_', '-')}" if missing and not odd else text
         raise ConfigError(f"select {action} {text}", code="C005", fix="see: topdown select --help")
-    from topdown.app.private_choice import check_folder, select_plan
-    from topdown.app.private_choice import select as choose
 
-    asked = select_plan(source, _selection_request(action, options), epsilon)
-    check_folder(asked, out, resume=resume)
+    asked = app.select_plan(source, _selection_request(action, options), epsilon)
+    app.check_folder(asked, out, resume=resume)
     for advice in advice_on(asked):
         screen.warn(advice)
     _ask_to_spend(screen, asked, yes=yes)
     try:
-        made = choose(asked, out, again=again, resume=resume)
+        made = app.select(asked, out, again=again, resume=resume)
     except KeyboardInterrupt as error:
         return _say_stopped_choice(screen, error)
     screen.document(made)
@@ -121,16 +122,15 @@ def select(
 
 
 def _selection_request(action: Action, options: dict[str, Any]) -> Wish:
-    from topdown.app.private_choice import Cover, Frequent, Order, Sites
 
     if action == "frequent":
         more = {"cap": options["cap"] or 1, "more_than": options["more_than"] or 0}
-        return Frequent(tuple(options["query"]), options["level"], **more)
-    cover = Cover(options["candidates"], options["radius"], options["centres"])
+        return app.Frequent(tuple(options["query"]), options["level"], **more)
+    cover = app.Cover(options["candidates"], options["radius"], options["centres"])
     if action == "order":
-        return Order(cover, options["most_records"])
+        return app.Order(cover, options["most_records"])
     most = 1 if options["most"] is None else options["most"]
-    return Sites(cover, options["k"], options["per"], most)
+    return app.Sites(cover, options["k"], options["per"], most)
 
 
 def advice_on(asked: ChoiceRequest) -> list[str]:
@@ -147,8 +147,6 @@ def advice_on(asked: ChoiceRequest) -> list[str]:
 
 def _ask_to_spend(screen: Screen, asked: ChoiceRequest, *, yes: bool) -> None:
     """Get an approval on a terminal (C084 without one; click.Abort if the person left)."""
-    from topdown.app.commands.spending import check_approval
-
     if yes:
         return
     if not can_ask(screen):
@@ -171,9 +169,6 @@ def _ask_to_spend(screen: Screen, asked: ChoiceRequest, *, yes: bool) -> None:
 
 def _say_stopped_choice(screen: Screen, error: KeyboardInterrupt) -> int:
     """Say what an interrupted choice has spent; a choice that was begun is whole before it stops."""
-    from topdown.errors import SPEND_NOTE
-    from topdown.formats.command_documents import Error
-
     spent = next(note.removeprefix(SPEND_NOTE) for note in error.__notes__ if note.startswith(SPEND_NOTE))
     text = f"Stopped. This run spent: {spent}."
     nowhere: dict[str, Any] = dict.fromkeys(("file", "line", "column", "node", "key"))
@@ -208,9 +203,8 @@ def _show_choice(screen: Screen, asked: ChoiceRequest, out: Path, made: Selectio
 
 
 def _show_selection_check(screen: Screen) -> int:
-    from topdown.app.private_choice import select_check
 
-    said = select_check()
+    said = app.select_check()
     screen.document(said)
     screen.say("Exact ratios of probabilities of the shipped code over small neighbours, rate 1/2, base 3.")
     screen.blank()

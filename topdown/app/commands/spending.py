@@ -99,11 +99,13 @@ class SpendingRun:
         ask_approval(screen, prepared, spending)
         self.code = EXIT_OK
         self._screen, self._prepared, self._go_on, self._log = screen, prepared, go_on, log
-        self._before = app.spent_so_far(prepared)
+        self._before = app.charged_for(prepared.ledger_path, planned.plan_hash)
+        self._note = app.spending(planned)
         self.progress = follow(screen, log)
 
     def __enter__(self) -> Self:
         """Begin."""
+        self._note.__enter__()
         return self
 
     def __exit__(
@@ -117,9 +119,7 @@ class SpendingRun:
             text, spent = spent_text(self._prepared, self.progress.where, self._before)
             self.code = say_stopped(self._screen, text, spent, self._go_on)
             return True
-        if isinstance(error, Exception):
-            app.add_spend_note(self._prepared, error, self._before)
-        return False
+        return bool(self._note.__exit__(kind, error, trace))
 
 
 def say_stopped(screen: Screen, text: str, spent: str, go_on: str) -> int:
@@ -202,7 +202,8 @@ def check_approval(answer: str, plan_hash: str) -> None:
 
 def spent_text(prepared: PreparedRun, where: str, before: Fraction) -> tuple[str, str]:
     """Say what an interrupted run has spent beyond `before`, by the ledger: a sentence and the exact loss."""
-    plan, now = prepared.plan, app.spent_so_far(prepared)
+    plan = prepared.plan
+    now = app.charged_for(prepared.ledger_path, plan.plan_hash)
 
     def loss(spent: Fraction) -> str:
         return figures.loss(plan.loss_name, spent, plan.delta_of(spent))

@@ -1,4 +1,4 @@
-"""What every screen says of a loss in words: right choices in 100, what they are between, what is not protected."""
+"""What every screen says of a loss in words: how often an attacker is right, on what condition, what is disclosed."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from topdown.app.screens import figures
 
 
 def accuracy_lines(certified: dict[str, Any]) -> list[str]:
-    """Return how often the best guess is right, for the neighbours' own secret and beside it a replaced record."""
+    """Return how often an attacker is right, about the neighbours' own change and about a replaced record."""
     coin = "(a coin: 50)"
-    right = f"at most {certified['right_in_100']} right choices in 100"
+    right = f"an attacker is right at most {certified['right_in_100']} times in 100"
     alone = certified["alone"]
     step = "" if alone is None else f"; {alone['right_in_100']} for this step alone"
     replaced = certified["replaced"]
     if replaced is None:
         return [f"{right} {coin}{step}"]
     return [
-        f"{right} whether one record was there at all {coin}{step}",
-        f"at most {replaced['right_in_100']} between two answers one record may hold",
+        f"{right} {coin} whether one record was there at all{step}",
+        f"at most {replaced['right_in_100']} times in 100 which of two answers one record gave",
     ]
 
 
 def conditional_line(rows: list[dict[str, Any]], *, public_facts: bool) -> str:
-    """Say which answers the numbers are about; empty if all of them."""
+    """Say what the numbers are conditional on; empty if on nothing."""
     exact = dict.fromkeys(name for row in rows if row["status"] == "conditional" for name in row["exact"])
     parts = [f"what is exact ({', '.join(exact)})"] if exact else []
     parts += ["the public facts"] if public_facts else []
-    return f"between answers that fit {' and '.join(parts)}" if parts else ""
+    return f"conditional on {' and '.join(parts)}" if parts else ""
 
 
 def disclosed_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Say of each secret that is not protected by what it is disclosed."""
+    """Say of each change that is not protected by what it is disclosed."""
     return [
         f"{row['name']}: disclosed by: {', '.join(row['exact'])}"
         for row in rows

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from topdown import app
+from topdown.app.commands.command import write_new
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.formats.noise_documents import LatticeLaw, NoiseContinuous, NoiseDependent
 from topdown.optimal_noise import (
     LATTICE_BITS,
     BestKernel,
@@ -31,9 +33,6 @@ from topdown.optimal_noise import (
 from topdown.optimal_noise.law_picture import kernel_svg, lattice_svg
 from topdown.optimal_noise.noise_request import parse_loss
 from topdown.privacy.exact_values import rational, significant
-
-if TYPE_CHECKING:
-    from topdown.formats.noise_documents import NoiseContinuous, NoiseDependent
 
 
 def refuse_mixed(
@@ -89,11 +88,9 @@ def refuse_large(delta: Fraction, *, large_delta: bool) -> None:
 
     Raises: ConfigError (C154).
     """
-    from topdown.app.noise_law import LARGEST_DELTA
-
-    if delta > LARGEST_DELTA and not large_delta:
+    if delta > app.LARGEST_DELTA and not large_delta:
         raise ConfigError(
-            f"delta is {delta}, above {LARGEST_DELTA}: the best noise would give exact answers away",
+            f"delta is {delta}, above {app.LARGEST_DELTA}: the best noise would release exact answers",
             code="C154",
             fix="give a smaller delta, or allow it: --large-delta",
         )
@@ -129,8 +126,6 @@ def make_continuous(screen: Screen, wish: RealNoiseRequest, *, plot: Path | None
     question = RealQuestion(promise, rational(wish.sensitivity, "the sensitivity"), cells)
     found = sandwich(question, wish.loss)
     if plot is not None:
-        from topdown.app.commands.command import write_new
-
         title = (
             f"Noise on multiples of {question.width} for a real query: \u03b5 {promise.epsilon} "
             f"at \u03b4 {promise.delta}"
@@ -157,8 +152,6 @@ def show_continuous(screen: Screen, found: RealNoise) -> int:
 
 def continuous_document(found: RealNoise) -> NoiseContinuous:
     """Return what was found as a document; every end is rounded away from what it claims."""
-    from topdown.formats.noise_documents import LatticeLaw, NoiseContinuous
-
     question, promise = found.question, found.question.promise
     return NoiseContinuous(
         epsilon=str(promise.epsilon),
@@ -203,7 +196,7 @@ def real_noise_sentences(found: RealNoise) -> list[str]:
         ),
         (
             f"This is the guarantee of one release. Delta = {promise.delta} allows that with this probability a "
-            "release gives the answer away."
+            "release discloses the answer."
         ),
     ]
 
@@ -289,8 +282,6 @@ def show_dependent(
     law = additive_law(question)
     document = dependent_document(answer, rules_of(question, law))
     if plot is not None:
-        from topdown.app.commands.command import write_new
-
         title = (
             f"Answers that depend on the count: \u03b5 {question.epsilon} at \u03b4 {question.delta}, "
             f"counts up to {question.sensitivity} apart"
@@ -324,8 +315,6 @@ def rules_of(question: CountQuestion, law: dict[int, Fraction] | None) -> dict[s
 
 def dependent_document(answer: BestKernel, compared: dict[str, Fraction]) -> NoiseDependent:
     """Return what was found as a document; every end is rounded away from what it claims."""
-    from topdown.formats.noise_documents import NoiseDependent
-
     question = answer.question
     return NoiseDependent(
         epsilon=str(question.epsilon),
@@ -364,7 +353,7 @@ def kernel_sentences(question: CountQuestion) -> list[str]:
     if question.delta:
         found.append(
             f"This is the guarantee of one release. Delta = {question.delta} allows that with this probability a "
-            "release gives the count away."
+            "release discloses the count."
         )
     else:
         found.append("This is the guarantee of one release.")

@@ -319,7 +319,7 @@ def show_compared(screen: Screen, found: PlansCompared, name: str) -> None:
         [
             ("spends", *(_spent_loss(s) for s in pair)),
             ("for", *(Relation.named(s["neighbours"]).noun for s in pair)),
-            ("right choices in 100, at most", *(_attacker_accuracy(s) for s in pair)),
+            ("attacker right in 100, at most", *(_attacker_accuracy(s) for s in pair)),
             ("noisy numbers", *(f"{sum(level['n_numbers'] for level in s['levels']):,}" for s in pair)),
             ("time, about", *(f"{max(1, round(s['needs']['seconds'])):,} s" for s in pair)),
             ("memory, about", *(figures.size(s["needs"]["memory_bytes"]) for s in pair)),
@@ -328,7 +328,7 @@ def show_compared(screen: Screen, found: PlansCompared, name: str) -> None:
     if found.here["neighbours"] != found.there["neighbours"]:
         screen.blank()
         screen.say(
-            "The two protect different changes: their losses and choices are not about one secret.",
+            "The two protect different changes: their losses do not compare.",
             indent=2,
             hang=4,
         )

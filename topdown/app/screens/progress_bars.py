@@ -98,8 +98,8 @@ class Progress:
             self._unfinished = False
 
     def _draw(self, painter: Painter, event: Event, elapsed: float, ended: bool) -> None:
-        line: list[Chunk] = ["  ", f"{event.stage:<8}", "  ", *self._middle(painter, event, elapsed, ended)]
-        lines = [line] if not ended else wrap(tuple(line), painter.look, hang=12)
+        line: list[Chunk] = ["  ", f"{event.stage:<9}", "  ", *self._middle(painter, event, elapsed, ended)]
+        lines = [line] if not ended else wrap(tuple(line), painter.look, hang=13)
         text = "\n".join("".join(painter.look.paint(chunk) for chunk in part) for part in lines)
         spare = painter.look.width - 1 - line_width(line, painter.look)
         if spare < 0 and not ended:

@@ -95,8 +95,8 @@ def read_witness(path: Path, disk: Disk) -> Witness | None:
             f"{path} is no witness of a ledger",
             code="B012",
             file=str(path),
-            fix="restore it from a copy; if it is lost: topdown ledger vouch RUN.toml --reason ... (pgsr ledger "
-            "vouch for group sizes)",
+            fix="restore it from a copy; if it is lost: topdown ledger attest RUN.toml --reason ... (pgsr ledger "
+            "attest for group sizes)",
         )
     return Witness(ledger, records, head)
 
@@ -119,7 +119,7 @@ def check_witness(path: Path, ledger_path: Path, book: Book, disk: Disk) -> None
             code="B012",
             file=str(path),
             fix="put it back where it was, or name its folder as ledger.witness; if it is lost, or the records "
-            "were moved: topdown ledger vouch RUN.toml --reason ... (pgsr ledger vouch for group sizes)",
+            "were moved: topdown ledger attest RUN.toml --reason ... (pgsr ledger attest for group sizes)",
         )
     if found.records > len(book.entries) or book.entries[found.records - 1].sha256 != found.head:
         raise BudgetError(
