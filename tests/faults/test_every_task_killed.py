@@ -25,7 +25,7 @@ from topdown.publish import PublishOptions, publish, section_files
 from topdown.publish import publish_release as publishing
 from topdown.solve import solve_stage as solve
 from topdown.verify import check_section
-from topdown.verify import run_checks as look
+from topdown.verify import session as look
 from topdown.workers import Executor
 
 LONGEST = 60  # seconds

@@ -24,7 +24,7 @@ from topdown.measure import read_microdata
 from topdown.publish import PublishOptions, SectionFiles, SectionSource, publish, section_files, verified_in
 from topdown.publish import publish_release as publishing
 from topdown.verify import EachSection, SectionFindings, Session, VerifyResult, check_section, verify
-from topdown.verify import run_checks as look
+from topdown.verify import session as look
 
 FIRST, SECOND = "microdata/persons/part-000.parquet", "microdata/persons/part-001.parquet"
 AGE = "tables/sex_by_age/block"

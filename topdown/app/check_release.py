@@ -26,8 +26,8 @@ from topdown.measure.records import RecordsForm
 from topdown.output_paths import refuse_existing, refuse_needed
 from topdown.progress import Report, silent
 from topdown.publish.publish_release import verified_in
+from topdown.verify import is_choice, verify_choice
 from topdown.verify.run_checks import verify as check
-from topdown.verify.verify_choice import is_choice, verify_choice
 
 if TYPE_CHECKING:
     from topdown.inputs import ArrowTable

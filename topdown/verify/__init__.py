@@ -1,7 +1,7 @@
 """The independent verifier: proves a release correct from its files alone.
 
-Shared with the modules that write releases are the nouns of a schema, a query and constraints and, where privacy is
-checked, sums of noise: not the solver, not the noise, not the ledger.
+Shared with the modules that write releases are the forms of documents alone: labels, sums of areas and of noise, the
+ledger's reader and every sentence are its own.
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from topdown.lazy import lazy_face
 from topdown.verify.findings import CheckResult, Finding, VerifyResult
 from topdown.verify.run_checks import (
     verify,
+    verify_choice,
     verify_content,
     verify_measured,
     verify_planned,
@@ -17,7 +18,7 @@ from topdown.verify.run_checks import (
     verify_sealed,
 )
 from topdown.verify.session import EachSection
-from topdown.verify.verify_choice import is_choice, verify_choice
+from topdown.verify.verify_choice import is_choice
 
 if TYPE_CHECKING:
     from topdown.verify.change_losses import ALPHAS, MovedCounts, loss_of
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
     from topdown.verify.plan_reader import PlanFile, load_plan
     from topdown.verify.public_tree import Facts, Tree, closed_leaves, file_sections, lower_bounds
     from topdown.verify.query_labels import identity_reading, read_below, read_schema
-    from topdown.verify.run_checks import SectionFindings, check_section
-    from topdown.verify.session import Session
+    from topdown.verify.session import SectionFindings, Session, check_section
     from topdown.verify.strict_parquet import describes_every_column
     from topdown.verify.strict_reader import UnreadableError, read_bytes
 

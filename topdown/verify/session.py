@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topdown.arrays import Ints
 from topdown.errors import InternalError
+from topdown.verify.exact_arithmetic import narrow, tally
 from topdown.verify.findings import CheckResult, Finding, Findings
 from topdown.verify.ledger_reader import LedgerFile, load_ledger
 from topdown.verify.plan_reader import PlanFile, load_plan
@@ -55,10 +57,6 @@ from topdown.verify.strict_reader import (
     sha256_of,
 )
 
-if TYPE_CHECKING:
-    from topdown.verify.run_checks import SectionFindings
-
-
 Shared = TypeVar("Shared")
 
 
@@ -89,6 +87,7 @@ class Session:
     Args:
         root: the release.
         each: how sections are gone through.
+        area_checks: what is looked at section by section, by the name of the check.
         results: checks done so far, in order.
         hashes: SHA-256 of the files hashed so far, by path.
 
@@ -96,6 +95,7 @@ class Session:
 
     root: Path
     each: EachSection = sections_in_order
+    area_checks: Mapping[str, AreaCheck] = field(default_factory=dict)
     results: list[CheckResult] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
     once: LoadedOnce = field(default_factory=LoadedOnce)
@@ -197,8 +197,6 @@ class Session:
 
     def looked(self, name: str, out: Findings) -> SectionFindings:
         """Add what a check finds in the sections and above them to `out`; all such checks are made at once."""
-        from topdown.verify.run_checks import check_all_sections
-
         start = perf_counter()
         looked = self.once("looked", "plan", lambda: check_all_sections(self))
         looked.report(name, out, perf_counter() - start)
@@ -273,6 +271,7 @@ class Session:
 
 
 Check = Callable[[Session, Findings], str]
+AreaCheck = Callable[[Session, Areas, Findings], None]
 
 
 KILLED = "X046"  # a process that looked at a section, too often
@@ -306,6 +305,112 @@ def _not_available(name: str, error: NotAvailableError, out: Findings) -> str:
     fix = f"look at the check '{error.owner}' first"
     out.add(Finding("V150", text, file=error.finding.file, why=why, fix=fix))
     return text
+
+
+Rows = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+@dataclass(eq=False)
+class SectionFindings:
+    """What the checks of some areas found.
+
+    Args:
+        found: findings by check.
+        failed: why a check could not be finished, by its name.
+        seconds: by check.
+        rows: leaf, cell and count of the records of every section, the leaves by numbers of the section.
+        given, below: what the areas add up to at the level above (`Areas`); None where there is none.
+    """
+
+    found: dict[str, Findings] = field(default_factory=dict)
+    failed: dict[str, Exception] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    rows: list[Rows] = field(default_factory=list)
+    given: tuple[Ints, Ints] | None = None
+    below: Sums = field(default_factory=dict)
+
+    def report(self, name: str, out: Findings, waited: float) -> None:
+        """Add what a check found to `out`; raise why it could not be finished.
+
+        Args:
+            waited: seconds since it asked, that were spent on all checks.
+        """
+        if name in self.found:
+            out.merge(self.found[name])
+            out.seconds += self.seconds[name] - waited
+        if name in self.failed:
+            raise self.failed[name].with_traceback(None)  # which would hold what was read
+
+    def add(self, other: SectionFindings) -> None:
+        """Add what was found in other areas; what cannot be read there is one more finding of the check it fails."""
+        for name, found in other.found.items():
+            self.found.setdefault(name, Findings()).merge(found)
+            self.seconds[name] = self.seconds.get(name, 0) + other.seconds[name]
+        for name, error in other.failed.items():
+            if name in self.failed and isinstance(error, NotAvailableError) and error.owner == name:
+                self.found[name].add(error.finding)
+            self.failed.setdefault(name, error)
+        self.rows += other.rows
+
+
+def check_all_sections(session: Session) -> SectionFindings:
+    """Make all checks of records and tables."""
+    cuts, looked = session.cuts, SectionFindings()
+    sums: list[tuple[Ints, Ints]] = []
+    tables: dict[str, list[tuple[Ints, Ints]]] = {}
+    for one in session.each(check_section, session, cuts.n_sections):
+        looked.add(one)
+        sums += [] if one.given is None else [one.given]
+        for name, at in one.below.items():
+            tables.setdefault(name, []).append(at)
+    if cuts.n_sections > 1:
+        n_cells = session.plan.schema.n_cells
+        key, count = _tally_parts(sums)
+        given = Population(key // n_cells, {}, key % n_cells, count)
+        above = session.above(given, {name: _tally_parts(at) for name, at in tables.items()})
+        left = [name for name in session.area_checks if name not in looked.failed]
+        looked.add(_check_areas(session, above, left))
+    return looked
+
+
+def check_section(session: Session, number: int) -> SectionFindings:
+    """Make all checks of one section, and add its records and tables up to the level above the cut."""
+    areas = session.section(number)
+    looked = _check_areas(session, areas, list(session.area_checks))
+    looked.below = areas.passed
+    try:
+        population = areas.population
+    except NotAvailableError as error:
+        looked.failed["digests"] = error
+        return looked
+    rows = (population.leaf, population.cell, population.count)
+    if areas.up is None:
+        looked.rows = [rows]
+        return looked
+    looked.rows = [(narrow(population.leaf), narrow(population.cell), narrow(population.count))]
+    node = areas.up[areas.tree.ancestors[0][population.leaf]]
+    looked.given = tally(node * session.plan.schema.n_cells + population.cell, population.count)
+    return looked
+
+
+def _check_areas(session: Session, areas: Areas, names: list[str]) -> SectionFindings:
+    looked = SectionFindings()
+    for name in names:
+        start, out = perf_counter(), looked.found.setdefault(name, Findings())
+        try:
+            session.area_checks[name](session, areas, out)
+        except UnreadableError as error:
+            looked.failed[name] = NotAvailableError(name, error.finding)
+        except Exception as error:  # raised again where the check reports it
+            looked.failed[name] = error
+        looked.seconds[name] = perf_counter() - start
+    return looked
+
+
+def _tally_parts(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    none = np.zeros(0, dtype=np.int64)
+    keys, counts = ([none, *(part[i] for part in parts)] for i in (0, 1))
+    return tally(np.concatenate(keys), np.concatenate(counts))
 
 
 FOLDER = "measurements"

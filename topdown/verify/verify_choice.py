@@ -6,7 +6,6 @@ import hashlib
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from topdown.verify.check_certificate import canonical_json
@@ -21,10 +20,10 @@ from topdown.verify.exact_arithmetic import (
     read_enclosure,
     sampled_odds,
 )
-from topdown.verify.findings import Finding, Findings, VerifyResult
+from topdown.verify.findings import Finding, Findings
 from topdown.verify.ledger_reader import Choice, Commit, Opened, sealing_commit
 from topdown.verify.plan_reader import canonical
-from topdown.verify.session import Check, Session, run_check
+from topdown.verify.session import Session
 from topdown.verify.strict_reader import parse_json, read_bytes, read_json
 
 QUESTION, RESULT, LEDGER, CERTIFICATE = "selection.json", "result.json", "ledger.jsonl", "certificate.json"
@@ -43,20 +42,6 @@ _NOT_PROTECTED = [
 def is_choice(folder: Path) -> bool:
     """Tell whether a folder holds a choice, and no release."""
     return (folder / QUESTION).is_file() and not (folder / "plan.json").exists()
-
-
-def verify_choice(folder: Path) -> VerifyResult:
-    """Check a choice from its files alone; reads nothing outside the folder, whatever it holds.
-
-    Args:
-        folder: what `topdown select` wrote.
-
-    Returns: one result a check, in order.
-    """
-    start, session = perf_counter(), Session(folder)
-    for name, check in CHOICE_CHECKS.items():
-        session.results.append(run_check(session, name, check))
-    return VerifyResult(tuple(session.results), perf_counter() - start, (NOT_CHECKED,))
 
 
 def check_choice_manifest(session: Session, out: Findings) -> str:
@@ -218,15 +203,6 @@ def check_choice_certificate(session: Session, out: Findings) -> str:
         if out.ok
         else "the certificate says something else"
     )
-
-
-CHOICE_CHECKS: dict[str, Check] = {
-    "manifest": check_choice_manifest,
-    "question": check_choice_question,
-    "ledger": check_choice_ledger,
-    "result": check_choice_result,
-    "certificate": check_choice_certificate,
-}
 
 
 def _question(session: Session) -> dict[str, Any]:
