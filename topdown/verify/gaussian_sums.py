@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Group = tuple[Fraction, int, int]  # variance, shift, number of counts
-MOST_SUMS, MOST_VALUES = 1 << 21, 1 << 11  # of losses that are listed, in all and on one side of a group
+MOST_SUMS, MOST_VALUES = 1 << 20, 1 << 11  # of losses that are listed, in all and on one side of a group
 MOST_VARIANCE, MOST_COUNTS = 10**6, 10**8  # beyond, a group is as good as continuous
 IMPOSSIBLE = 1e-130
 POINTS, WIDE, FAR = (
@@ -187,7 +187,7 @@ def _is_smooth(variance: Fraction, count: int) -> bool:
     return variance > MOST_VARIANCE or count > MOST_COUNTS
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=192)
 def _spectrum(
     variance: Fraction, shift: int, tilt: float, step: float, points: int
 ) -> tuple[NDArray[np.complex128], float, float]:
