@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WRITERS = {"model", "plan", "measure", "solve", "publish", "privacy", "app"}
 DECLARATIONS = {
     "topdown": "public names of the package",
+    "topdown.lazy": "where a public name is imported from, on first use",
     "topdown.errors": "what an error says; verify raises one, of a killed worker, which judges no release",
     "topdown.formats.json_schema": "schemas that are printed for readers: no check reads one",
 }
@@ -44,17 +45,33 @@ def shared_functions() -> set[tuple[str, str]]:
         for p in (ROOT / "topdown").rglob("*.py")
     }
 
-    def reached(rooms: set[str]) -> set[str]:
+    def reached(rooms: set[str], *, lazily: bool) -> set[str]:
+        """Return what some packages import; `lazily`: also what faces on their way import when a name is asked for."""
         found, left = set[str](), {m for m in files if m.split(".")[1:2] and m.split(".")[1] in rooms}
         while left:
             found.add(name := left.pop())
             if name != "topdown":  # it imports its public names when they are asked for
-                needed = imports_of(files[name]) | {name.rpartition(".")[0]}
-                left |= (needed & set(files)) - found
+                needed = imports_of(files[name]) if lazily else _imported_at_once(files[name])
+                left |= ((needed | {name.rpartition(".")[0]}) & set(files)) - found
         return found
 
-    shared = (reached({"verify"}) & reached(WRITERS)) - {m for m in files if m.startswith("topdown.verify")}
+    shared = reached({"verify"}, lazily=False) & reached(WRITERS, lazily=True)
+    shared -= {m for m in files if m.startswith("topdown.verify")}
     return {(m, node.name) for m in shared for node in ast.walk(_tree(files[m])) if _is_function(node)}
+
+
+def _imported_at_once(path: Path) -> set[str]:
+    """Return what a file imports but for what it imports for the type checker alone, as lazy faces do."""
+    found, left = set[str](), list(ast.iter_child_nodes(_tree(path)))
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            left += node.orelse
+            continue
+        found |= {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
+        found |= {node.module or ""} if isinstance(node, ast.ImportFrom) else set()
+        left += ast.iter_child_nodes(node)
+    return found
 
 
 def _tree(path: Path) -> ast.AST:
