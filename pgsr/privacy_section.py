@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgsr.hierarchy import Tree
 from pgsr.level_noise import Calibration
@@ -26,10 +26,8 @@ from pgsr.neighbours import (
 from pgsr.run_settings import Plan
 from pgsr.vectors import sensitivity
 from topdown.errors import ConfigError
-
-if TYPE_CHECKING:
-    from topdown.privacy import Enclosure
-
+from topdown.privacy import Enclosure
+from topdown.privacy.accountant import Composition, PureLoss
 
 DELTA = "1e-10"
 DIGITS = 12
@@ -42,23 +40,23 @@ class StepCost:
 
     Args:
         loss: exact: epsilon of geometric noise, rho of Gaussian noise.
-        n_counts_moved: answers that the step moves, each by one.
+        l0_sensitivity: answers that the step moves, each by one.
         delta: where epsilon is stated: "0" for geometric noise.
         epsilon: enclosure of epsilon at delta.
-        best_guess: enclosure of the probability that the best attacker, between two equally likely neighbours,
+        bayes_accuracy: enclosure of the probability that the best attacker, between two equally likely neighbours,
             names the right one.
     """
 
     loss: Fraction
-    n_counts_moved: int
+    l0_sensitivity: int
     delta: str
     epsilon: Enclosure
-    best_guess: Enclosure
+    bayes_accuracy: Enclosure
 
     @property
-    def right_in_100(self) -> int:
-        """The best guess in percent, rounded up."""
-        return min(ceil(100 * self.best_guess.upper), 100)
+    def attacker_accuracy_percent(self) -> int:
+        """The accuracy of the best attacker in percent, rounded up."""
+        return min(ceil(100 * self.bayes_accuracy.upper), 100)
 
 
 def account_step(noise: str, parts: Parts) -> StepCost:
@@ -71,10 +69,6 @@ def account_step(noise: str, parts: Parts) -> StepCost:
     Raises:
         ConfigError: no engine encloses this composition (A009).
     """
-    from topdown.privacy.accountant.composition import Composition
-    from topdown.privacy.accountant.finite_losses import PureLoss
-    from topdown.privacy.exact_values import Enclosure
-
     n_moved = sum(changed for _, changed in parts)
     if noise == "geometric":
         loss = PureLoss.of_geometric(parts)
@@ -154,10 +148,10 @@ def _step_row(relation: Relation, plan: Plan, tree: Tree, noise: Calibration) ->
     cost = account_step(noise.noise, [(p, n) for p, n in zip(noise.parameters, moved, strict=True) if n])
     return row | {
         "loss": str(cost.loss),
-        "n_counts_moved": cost.n_counts_moved,
+        "n_counts_moved": cost.l0_sensitivity,
         "epsilon": {cost.delta: list(cost.epsilon.texts(DIGITS))},
-        "best_guess": list(cost.best_guess.texts(DIGITS)),
-        "right_in_100": cost.right_in_100,
-        "method": cost.best_guess.method,
-        "sentence": step_sentence(this, cost.right_in_100, exact_statistics(sizes, plan.public)),
+        "best_guess": list(cost.bayes_accuracy.texts(DIGITS)),
+        "right_in_100": cost.attacker_accuracy_percent,
+        "method": cost.bayes_accuracy.method,
+        "sentence": step_sentence(this, cost.attacker_accuracy_percent, exact_statistics(sizes, plan.public)),
     }

@@ -128,18 +128,18 @@ def best_guess_by_hand(scales, pattern):
 def test_best_guess_of_geometric_noise(scales, pattern):
     """The printed chance is that of the best test between the two output laws, not a bound far above it."""
     found = account_step("geometric", [(Fraction(s), n) for s, n in zip(scales, pattern, strict=True)])
-    assert pytest.approx(best_guess_by_hand(scales, pattern), abs=1e-6) == float(found.best_guess.upper)
-    assert found.best_guess.width < Fraction(1, 10**40)
-    assert found.best_guess.upper <= 1 / (1 + Fraction(np.exp(-float(found.loss)))) + Fraction(1, 10**12)
+    assert pytest.approx(best_guess_by_hand(scales, pattern), abs=1e-6) == float(found.bayes_accuracy.upper)
+    assert found.bayes_accuracy.width < Fraction(1, 10**40)
+    assert found.bayes_accuracy.upper <= 1 / (1 + Fraction(np.exp(-float(found.loss)))) + Fraction(1, 10**12)
 
 
 def test_best_guess_of_long_chains_is_a_bound():
     """Where the law has too many values, the bound of pure privacy is printed, and one size more must not jump."""
     chain = account_step("geometric", [(Fraction(3144 * 3), 3144), (Fraction(3), 1)])
-    assert chain.best_guess.lower == Fraction(1, 2)
+    assert chain.bayes_accuracy.lower == Fraction(1, 2)
     assert (
-        chain.best_guess.upper
-        >= account_step("geometric", [(Fraction(900), 200), (Fraction(900), 200)]).best_guess.upper
+        chain.bayes_accuracy.upper
+        >= account_step("geometric", [(Fraction(900), 200), (Fraction(900), 200)]).bayes_accuracy.upper
     )
 
 

@@ -157,8 +157,8 @@ def test_two_ways_to_the_best_guess(parts):
     """Balls of binomials and whole-number steps enclose the same number, or one of them is wrong."""
     found = account_step("geometric", parts)
     low, high = _geometric_accuracy(parts, found.loss)
-    assert max(low, found.best_guess.lower) <= min(high, found.best_guess.upper)
-    assert (high - low < Fraction(1, 10**40)) == (found.best_guess.lower != Fraction(1, 2))
+    assert max(low, found.bayes_accuracy.lower) <= min(high, found.bayes_accuracy.upper)
+    assert (high - low < Fraction(1, 10**40)) == (found.bayes_accuracy.lower != Fraction(1, 2))
 
 
 def test_noise_calibrated_to_less_than_a_step_moves_is_refused(tmp_path, monkeypatch):
