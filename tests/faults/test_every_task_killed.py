@@ -30,8 +30,8 @@ from topdown.workers import Executor
 
 LONGEST = 60  # seconds
 WORK = {
-    "_split_if_leaves_do": solve._split_without_leaves,
-    "_run": solve._solve_run,
+    "_split_without_leaves": solve._split_without_leaves,
+    "_solve_run": solve._solve_run,
     "section_files": section_files,
     "look_at_section": check_section,
 }
@@ -120,7 +120,7 @@ def test_killed_at_any_task_of_a_solve(
     kills, n = Kills(tmp_path), 0
     for _ in kills:
         with monkeypatch.context() as patch:
-            for name in ("_split_if_leaves_do", "_run"):
+            for name in ("_split_without_leaves", "_solve_run"):
                 patch.setattr(solve, name, kills.work(name))
             census.same_in(2, kills.tell)
         n += 1
@@ -142,7 +142,7 @@ def test_killed_at_every_task_on_a_cluster(
 ) -> None:
     """Each task of a cluster has a worker of its own, so every task can lose one in a single run."""
     said: list[Event] = []
-    for name in ("_split_if_leaves_do", "_run"):
+    for name in ("_split_without_leaves", "_solve_run"):
         monkeypatch.setattr(solve, name, partial(killed_first, name, tmp_path))
     census.same_in(cluster(), said.append)
     lost = [event.text for event in said if event.stage == "workers"]

@@ -15,8 +15,8 @@ from topdown.verify import describes_every_column
 TURNED = """
 import sys
 from pathlib import Path
-from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable
-from topdown.publish.verify.reader import UnreadableError
+from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable
+from topdown.verify.strict_reader import UnreadableError
 path = Path(sys.argv[1])
 data, said = path.read_bytes(), 0
 start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
@@ -87,7 +87,7 @@ def test_claims_without_end_are_refused():
 THREADS = """
 import os, sys
 from pathlib import Path
-from topdown.publish.verify.parquet_file import TEXT, WHOLE, ParquetTable
+from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable
 before = len(os.listdir("/proc/self/task"))
 path = Path(sys.argv[1])
 table = ParquetTable(path.parent, path.name, "V015", "k", {"a": WHOLE, "b": TEXT}, 9, None)
