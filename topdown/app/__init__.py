@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from topdown.plan.invariants_file import load_invariants
     from topdown.plan.public_tables import read_public
     from topdown.plan.run_file import GeographyTable, load_run_file, load_schema
-    from topdown.privacy.accountant import account
+    from topdown.privacy.accountant.account import account_document, dhc2020_document
     from topdown.privacy.ledger.charged_run import charged_for
     from topdown.privacy.statement import trade_off_svg
     from topdown.publish.release_certificate import certified_loss, first_loss
@@ -154,7 +154,7 @@ __all__ = [
     "RunOptions",
     "Sites",
     "VerdictInputs",
-    "account",
+    "account_document",
     "allowed_bytes",
     "budget_for_wish",
     "certified_loss",
@@ -165,6 +165,7 @@ __all__ = [
     "check_memory",
     "check_start",
     "create_run_ledger",
+    "dhc2020_document",
     "drafted_by",
     "file_tables",
     "find_contradiction",

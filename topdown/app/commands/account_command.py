@@ -80,11 +80,11 @@ def account(
             fix="see: topdown account --help",
         )
     if dhc2020:
-        document: dict[str, Any] = app.account.dhc2020_document(deltas or ("1e-10",), proxy=proxy)
+        document: dict[str, Any] = app.dhc2020_document(deltas or ("1e-10",), proxy=proxy)
         screen.document(document)
         _show_dhc_losses(screen, document)
         return EXIT_OK
-    document = app.account.account_document(
+    document = app.account_document(
         rho or "",
         neighbours=neighbours,
         epsilons=epsilons,
