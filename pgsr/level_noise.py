@@ -19,7 +19,7 @@ from pgsr.vectors import ADAPTIVE, Kind, joint_sensitivity
 from topdown.arrays import Ints
 from topdown.errors import BudgetError, ConfigError
 from topdown.privacy.bits import AesBits, SimulationBits
-from topdown.privacy.laws.noise_laws import DiscreteGaussian, TwoSidedGeometric
+from topdown.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from topdown.privacy.sampler import Sampler
 
 Noise = Literal["geometric", "gaussian"]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -23,7 +26,16 @@ from topdown.privacy import (
     draw_one,
     protected_attributes,
 )
-from topdown.privacy.laws import LAWS, LawName, NoiseLaw, WeightedInteger, law_of_mechanism, pmf_interval
+from topdown.privacy import laws as privacy_laws
+from topdown.privacy.laws import (
+    LAWS,
+    LawName,
+    NoiseLaw,
+    WeightedInteger,
+    cdf_interval,
+    law_of_mechanism,
+    pmf_interval,
+)
 from topdown.verify import DrawnNoise, MovedCounts, check_measurements, check_privacy, loss_of
 
 PARAMETER = Fraction(9, 2)
@@ -156,3 +168,25 @@ def test_what_a_law_never_gives_tells_the_data_sets_apart() -> None:
     found = LikelihoodRatios(answers, "optimal_integer", (None,)).of(runs)[0]
     assert found[0] < -900
     assert found[1] > 900
+
+
+def test_every_file_of_laws_is_held_to_this() -> None:
+    """A law in a file that `LAWS` does not have would be charged by nobody and tested by nobody."""
+    found = set()
+    for file in Path(privacy_laws.__file__).parent.glob("*.py"):
+        module = import_module(f"topdown.privacy.laws.{file.stem}")
+        found |= {one.name for one in vars(module).values() if isinstance(one, NoiseLaw)}
+    assert found == set(LAWS) == set(get_args(LawName))
+
+
+@each_law
+def test_a_law_has_the_distribution_that_it_plans(law: NoiseLaw) -> None:
+    """The parameter in a plan must be the parameter of what is drawn."""
+    plan = measured(law)
+    drawn = law.distribution(plan.parameter, plan.whole_weights)
+    assert drawn == noise_law(plan)
+    assert not drawn.is_too_wide
+    assert drawn.description.startswith(type(drawn).__name__)
+    low, high = cdf_interval(drawn, 0, 60)
+    at_zero = pmf_interval(drawn, 0, 60)[0]
+    assert float(low) == pytest.approx(float(high)) == pytest.approx((1 + float(at_zero)) / 2)

@@ -29,7 +29,7 @@ from topdown.model import (
     rows_of_kinds,
 )
 from topdown.plan import MeasurementPlan, PublicContext
-from topdown.privacy.laws import DiscreteGaussian, NoiseDistribution, TwoSidedGeometric, WeightedInteger
+from topdown.privacy.laws import LAWS, NoiseDistribution
 
 
 def check_against_public(leaves: LeafCounts, context: PublicContext) -> None:
@@ -209,10 +209,4 @@ def _unknown_label_refusal(schema: Schema, attribute: Attribute) -> Refused:
 
 def noise_law(measurement: MeasurementPlan) -> NoiseDistribution:
     """Return the noise law of a measurement."""
-    match measurement.law:
-        case "discrete_gaussian":
-            return DiscreteGaussian(measurement.parameter)
-        case "two_sided_geometric":
-            return TwoSidedGeometric(measurement.parameter)
-        case "optimal_integer":
-            return WeightedInteger(measurement.whole_weights)
+    return LAWS[measurement.law].distribution(measurement.parameter, measurement.whole_weights)

@@ -12,9 +12,7 @@ import hashlib
 import operator
 from bisect import bisect_right
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
-from math import isqrt
 from typing import final
 
 import numpy as np
@@ -22,95 +20,12 @@ import numpy.typing as npt
 
 from topdown.errors import InternalError
 from topdown.privacy.bits import BitSource
-from topdown.privacy.laws import (
-    WEIGHT_BITS,
-    DiscreteGaussian,
-    FormulaDistribution,
-    NoiseDistribution,
-    TwoSidedGeometric,
-    WeightedInteger,
-    law_tails,
-)
-
-
-def uniform_below(bound: int, bits: BitSource) -> int:
-    """Draw uniformly from 0 .. bound - 1; bound >= 1."""
-    n_bits = (bound - 1).bit_length()
-    n_bytes = (n_bits + 7) // 8
-    while True:
-        drawn = int.from_bytes(bits.read(n_bytes), "big") >> (8 * n_bytes - n_bits)
-        if drawn < bound:
-            return drawn
-
-
-def bernoulli(probability: Fraction, bits: BitSource) -> bool:
-    """Draw True with the given probability in [0, 1]."""
-    return uniform_below(probability.denominator, bits) < probability.numerator
-
-
-def bernoulli_exp(gamma: Fraction, bits: BitSource) -> bool:
-    """Draw True with probability exp(-gamma), gamma >= 0 (algorithm 1)."""
-    while gamma > 1:
-        if not bernoulli_exp(Fraction(1), bits):
-            return False
-        gamma -= 1
-    k = 1
-    while bernoulli(Fraction(gamma, k), bits):
-        k += 1
-    return k % 2 == 1
-
-
-def discrete_laplace(scale: Fraction, bits: BitSource) -> int:
-    """Draw X with P(X = x) proportional to exp(-|x| / scale), scale = t / s > 0 (algorithm 2)."""
-    t, s = scale.numerator, scale.denominator
-    while True:
-        u = uniform_below(t, bits)
-        if not bernoulli_exp(Fraction(u, t), bits):
-            continue
-        v = 0
-        while bernoulli_exp(Fraction(1), bits):
-            v += 1
-        magnitude = (u + t * v) // s
-        negative = bernoulli(Fraction(1, 2), bits)
-        if negative and magnitude == 0:
-            continue
-        return -magnitude if negative else magnitude
-
-
-def discrete_gaussian(variance: Fraction, bits: BitSource) -> int:
-    """Draw X with P(X = x) proportional to exp(-x^2 / (2 variance)), variance > 0 (algorithm 3)."""
-    t = isqrt(variance.numerator // variance.denominator) + 1
-    while True:
-        y = discrete_laplace(Fraction(t), bits)
-        if bernoulli_exp(acceptance_exponent(variance, t, y), bits):
-            return y
-
-
-def acceptance_exponent(variance: Fraction, t: int, y: int) -> Fraction:
-    """Return the gamma for which a discrete Laplace(t) proposal y is kept with probability exp(-gamma)."""
-    excess = abs(y) - Fraction(variance, t)
-    return Fraction(excess * excess, 2 * variance)
-
-
-def by_inversion(law: WeightedInteger, bits: BitSource) -> int:
-    """Draw the least k with u < 2^128 P(X <= k), u of 128 bits; one value after the other."""
-    u = int.from_bytes(bits.read(WEIGHT_BITS // 8), "big")
-    k = 1 - len(law.weights)
-    while u >= law.mass(k):
-        u -= law.mass(k)
-        k += 1
-    return k
+from topdown.privacy.laws import NoiseDistribution
 
 
 def draw_one(law: NoiseDistribution, bits: BitSource) -> int:
-    """Draw one outcome of the law. Cost: about 50 microseconds, whatever the law's width."""
-    match law:
-        case WeightedInteger():
-            return by_inversion(law, bits)
-        case DiscreteGaussian(variance):
-            return discrete_gaussian(variance, bits)
-        case TwoSidedGeometric(scale):
-            return discrete_laplace(scale, bits)
+    """Draw one outcome of the law without a table. Cost: about 50 microseconds, whatever the law's width."""
+    return law.draw_slowly(bits)
 
 
 TABLE_CAP = 1 << 20  # outcomes: 0.7 s and 350 MB to build; a wider law is drawn by rejection
@@ -133,8 +48,9 @@ def certified_thresholds(law: NoiseDistribution, n_bits: int) -> tuple[int, ...]
         InternalError: no certificate at 4096 spare bits (a threshold would have to be an exact dyadic).
 
     """
-    if isinstance(law, WeightedInteger):
-        return law.thresholds(n_bits)
+    exact = law.exact_thresholds(n_bits)
+    if exact is not None:
+        return exact
     spare = _SPARE_BITS
     while spare <= _MOST_SPARE_BITS:
         lower = _upper_tail_floors(law, n_bits, n_bits + spare)
@@ -145,9 +61,9 @@ def certified_thresholds(law: NoiseDistribution, n_bits: int) -> tuple[int, ...]
     raise InternalError(f"The thresholds of {law} could not be certified at {n_bits} bits.", code="X011")
 
 
-def _upper_tail_floors(law: FormulaDistribution, n_bits: int, floor_bits: int) -> list[int] | None:
+def _upper_tail_floors(law: NoiseDistribution, n_bits: int, floor_bits: int) -> list[int] | None:
     """Return floor(2^n_bits P(X >= k)) for k = 1 .. K, the last one 0; None if the precision is too low."""
-    tails = law_tails(law, floor_bits)
+    tails = law.tails(floor_bits)
     total_lo, total_hi = tails.total
     floors: list[int] = []
     for lo, hi in zip(tails.lo, tails.hi, strict=True):
@@ -165,8 +81,7 @@ def locate(law: NoiseDistribution, prefix: int, n_bits: int) -> int | None:
     """Return the outcome that a uniform number with these leading bits decides, or None if undecided."""
     thresholds = certified_thresholds(law, n_bits)
     rank = bisect_right(thresholds, prefix)
-    exact = isinstance(law, WeightedInteger) and n_bits >= WEIGHT_BITS  # then a threshold is F(k) itself
-    if rank and thresholds[rank - 1] == prefix and not exact:
+    if rank and thresholds[rank - 1] == prefix and not law.decides(n_bits):
         return None
     return rank - len(thresholds) // 2
 
@@ -212,15 +127,6 @@ def table_of(law: NoiseDistribution, widths: tuple[int, int] = WIDTHS) -> Table:
     return Table(thresholds, lookup, widths)
 
 
-def distribution_name(law: NoiseDistribution) -> str:
-    """Return the law's name and exact parameter, e.g. `DiscreteGaussian 5/2`, or the SHA-256 of its weights."""
-    if isinstance(law, WeightedInteger):
-        joined = hashlib.sha256("".join(f"{weight}\n" for weight in law.weights).encode()).hexdigest()
-        return f"{type(law).__name__} {joined}"
-    parameter = law.variance if isinstance(law, DiscreteGaussian) else law.scale
-    return f"{type(law).__name__} {parameter.numerator}/{parameter.denominator}"
-
-
 def table_fingerprint(law: NoiseDistribution) -> str:
     """Return the SHA-256 (64 hexadecimal digits) of the law's name, parameter and integer thresholds.
 
@@ -230,16 +136,13 @@ def table_fingerprint(law: NoiseDistribution) -> str:
     """
     if not has_table(law):
         return hashlib.sha256(
-            f"topdown.noise.thresholds 1 {distribution_name(law)} rejection\n".encode()
+            f"topdown.noise.thresholds 1 {law.description} rejection\n".encode()
         ).hexdigest()
-    digest = hashlib.sha256(f"topdown.noise.thresholds 1 {distribution_name(law)} {sum(WIDTHS)}\n".encode())
+    digest = hashlib.sha256(f"topdown.noise.thresholds 1 {law.description} {sum(WIDTHS)}\n".encode())
     digest.update(table_of(law).thresholds.astype(">u8").tobytes())
     return digest.hexdigest()
 
 
-# With these limits P(|X| >= 2^31) < 2^-180, so the int32 guard never shapes the law.
-MAX_VARIANCE = 1 << 54
-MAX_SCALE = 1 << 24
 _INT32_MAX = (1 << 31) - 1
 _CHUNK = 1 << 15  # draws; a chunk's indices, outcomes and the lookup stay in a 1 MB cache
 _LAST_STAGE_BYTES = 1
@@ -266,13 +169,13 @@ class Sampler:
     __slots__ = ("_table", "bits", "law")
 
     def __init__(self, law: NoiseDistribution, bits: BitSource, *, widths: tuple[int, int] = WIDTHS) -> None:
-        if not isinstance(law, DiscreteGaussian | TwoSidedGeometric | WeightedInteger):
+        if not isinstance(law, NoiseDistribution):
             raise TypeError(
                 f"Sampler needs a law, not {type(law).__name__}. Fix: DiscreteGaussian(variance)."
             )
         if not isinstance(bits, BitSource):
             raise TypeError(f"Sampler needs a bit source, not {type(bits).__name__}. Fix: pass AesBits().")
-        if _too_wide(law):
+        if law.is_too_wide:
             raise ValueError(f"{law} is too wide for 32-bit outcomes. Fix: variance <= 2^54, scale <= 2^24.")
         self.law = law
         self.bits = bits
@@ -347,16 +250,6 @@ class Sampler:
             outcome = locate(self.law, prefix, n_bits)
             if outcome is not None:
                 return outcome
-
-
-def _too_wide(law: NoiseDistribution) -> bool:
-    match law:
-        case DiscreteGaussian(variance):
-            return variance > MAX_VARIANCE
-        case TwoSidedGeometric(scale):
-            return scale > MAX_SCALE
-        case WeightedInteger():
-            return not has_table(law)
 
 
 def _guarded(outcome: int) -> int:

@@ -176,7 +176,7 @@ def test_only_a_strict_enclosure_certifies(
     lo: tuple[int, ...], hi: tuple[int, ...], floors: list[int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At an exact dyadic the mirrored threshold is off by one, although both floors agree."""
-    monkeypatch.setattr(thresholds, "law_tails", lambda law, floor_bits: TailSums(2, lo, hi, 0))
+    monkeypatch.setattr(DiscreteGaussian, "tails", lambda law, floor_bits: TailSums(2, lo, hi, 0))
     assert floors == thresholds._upper_tail_floors(DiscreteGaussian(1), 2, 34)
 
 
