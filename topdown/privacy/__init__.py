@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         threshold,
     )
     from topdown.privacy.fixed_point import TailSums, divide_up, exp_neg, shift_up, tail_sums
+    from topdown.privacy.laws.distribution import bernoulli, bernoulli_exp, uniform_below
     from topdown.privacy.laws.gaussian import acceptance_exponent
-    from topdown.privacy.laws.rejection import bernoulli, bernoulli_exp, uniform_below
     from topdown.privacy.relation import Change, Neighbours, Relation
     from topdown.privacy.sampler import (
         UNDECIDED,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from topdown.privacy import BitSource
 from topdown.privacy.fixed_point import divide_up, shift_up
-from topdown.privacy.laws.rejection import bernoulli, uniform_below
+from topdown.privacy.laws.distribution import bernoulli, uniform_below
 
 _STEP = 64
 _CHUNK = 1 << 20

@@ -3,6 +3,9 @@
 A family (`NoiseLaw`) is known by its name in plans, ledgers and measurement files. One distribution of it
 (`NoiseDistribution`) has exact parameters and certified probabilities. A new law is a file of this folder with both,
 and its place in `LAWS`; the sampler, the measurement and the ledger know no law by name.
+
+The slow way to draw is exact rejection with fractions (PROOF.md, section 4; Canonne, Kamath, Steinke, "The Discrete
+Gaussian for Differential Privacy", 2020, algorithm 1).
 """
 
 from __future__ import annotations
@@ -193,3 +196,30 @@ def cdf_interval(law: NoiseDistribution, k: int, n_bits: int) -> tuple[Fraction,
 
     """
     return law.cdf(k, n_bits)
+
+
+def uniform_below(bound: int, bits: BitSource) -> int:
+    """Draw uniformly from 0 .. bound - 1; bound >= 1."""
+    n_bits = (bound - 1).bit_length()
+    n_bytes = (n_bits + 7) // 8
+    while True:
+        drawn = int.from_bytes(bits.read(n_bytes), "big") >> (8 * n_bytes - n_bits)
+        if drawn < bound:
+            return drawn
+
+
+def bernoulli(probability: Fraction, bits: BitSource) -> bool:
+    """Draw True with the given probability in [0, 1]."""
+    return uniform_below(probability.denominator, bits) < probability.numerator
+
+
+def bernoulli_exp(gamma: Fraction, bits: BitSource) -> bool:
+    """Draw True with probability exp(-gamma), gamma >= 0 (algorithm 1)."""
+    while gamma > 1:
+        if not bernoulli_exp(Fraction(1), bits):
+            return False
+        gamma -= 1
+    k = 1
+    while bernoulli(Fraction(gamma, k), bits):
+        k += 1
+    return k % 2 == 1

@@ -7,9 +7,14 @@ from fractions import Fraction
 from math import isqrt
 from typing import TYPE_CHECKING
 
-from topdown.privacy.laws.distribution import LN2_ABOVE, FormulaDistribution, NoiseLaw, exact_positive
+from topdown.privacy.laws.distribution import (
+    LN2_ABOVE,
+    FormulaDistribution,
+    NoiseLaw,
+    bernoulli_exp,
+    exact_positive,
+)
 from topdown.privacy.laws.geometric import discrete_laplace
-from topdown.privacy.laws.rejection import bernoulli_exp
 
 if TYPE_CHECKING:
     from topdown.privacy.bits import BitSource

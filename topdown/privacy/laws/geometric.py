@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from topdown.privacy.laws.distribution import LN2_ABOVE, FormulaDistribution, NoiseLaw, exact_positive
-from topdown.privacy.laws.rejection import bernoulli, bernoulli_exp, uniform_below
+from topdown.privacy.laws.distribution import (
+    LN2_ABOVE,
+    FormulaDistribution,
+    NoiseLaw,
+    bernoulli,
+    bernoulli_exp,
+    exact_positive,
+    uniform_below,
+)
 
 if TYPE_CHECKING:
     from topdown.privacy.bits import BitSource
