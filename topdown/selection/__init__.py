@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         power_enclosure,
         rational_enclosure,
     )
-    from topdown.selection.clusters import Clustering, Metric, centres, weighted
     from topdown.selection.districts import (
         Districts,
         Effort,
@@ -51,12 +50,16 @@ if TYPE_CHECKING:
     from topdown.selection.orders import (
         FAILING,
         MOST_RECORDS,
+        Clustering,
+        Metric,
         Wanted,
+        centres,
         cover_order,
         cover_order_by_choices,
         first_part,
         partial_cover,
         thresholds,
+        weighted,
     )
     from topdown.selection.private_greedy import (
         CoverScore,
