@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil, exp
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,10 @@ def test_pure_losses_add_up(topdown, tmp_path, check):
     check(said.document)
     (row,) = said.document["secrets"]
     assert row["epsilon"] == {"0": ["1", "1"]}
-    assert row["right_in_100"] == 74  # e / (1 + e) = 0.731...
+    right = 1 / (1 + exp(-1 / 4))  # of each of four counts: which of two, and it is the majority that tells
+    assert row["right_in_100"] == ceil(
+        100 * (right**4 + 4 * right**3 * (1 - right) + 3 * (right * (1 - right)) ** 2)
+    )
 
 
 def test_an_empty_ledger_and_no_ledger(topdown, tmp_path):

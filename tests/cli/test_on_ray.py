@@ -62,6 +62,6 @@ def test_records_are_gone_before_a_cluster_is_asked(topdown, toy, monkeypatch: p
         yield 1
 
     monkeypatch.setattr(pipeline, "open_executor", opened)
-    monkeypatch.setattr(ray, "require_ray", lambda: None)
+    monkeypatch.setattr("topdown.workers.require_ray", lambda: None)
     package.generate(toy(Path("in")), "release", workers="ray")
     assert held == [0]

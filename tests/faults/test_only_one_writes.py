@@ -21,7 +21,7 @@ from topdown.plan import prepare
 from topdown.workers import Forked, forked
 
 Told = Callable[[], list[str]]
-SOLVE, PUBLISH = {"_split_if_leaves_do", "_run"}, {"section_files", "look_at_section"}
+SOLVE, PUBLISH = {"_split_without_leaves", "_solve_run"}, {"section_files", "check_section"}
 PIPE = {"write": -1}  # where workers say what they do; they inherit it
 
 
@@ -79,7 +79,7 @@ def test_workers_that_may_not_write_make_the_same_release(land: Land, tmp_path: 
     assert set(told()) == SOLVE | PUBLISH
     assert whole == files(out)
     assert verify_and_solve(out, workers=2).ok
-    assert SOLVE | {"look_at_section"} == set(told())
+    assert SOLVE | {"check_section"} == set(told())
     assert whole == files(out)
 
 
