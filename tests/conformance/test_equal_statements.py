@@ -53,8 +53,8 @@ def test_equal_noise_is_stated_alike(noise: str, parameters: list[Fraction]) -> 
     """A reader who compares two certificates must not take a cruder bound for a weaker promise."""
     row, ledger = stated(noise, parameters), spent(noise, parameters)
     step = account_step(noise, [(parameter, 2) for parameter in parameters])
-    assert row["right_in_100"] == ledger["right_in_100"] == step.right_in_100
-    assert row["best_guess"] == ledger["best_guess"] == list(step.best_guess.texts())
+    assert row["right_in_100"] == ledger["right_in_100"] == step.attacker_accuracy_percent
+    assert row["best_guess"] == ledger["best_guess"] == list(step.bayes_accuracy.texts())
     assert row["epsilon"] == ledger["epsilon"] == {step.delta: list(step.epsilon.texts())}
 
 
