@@ -20,13 +20,14 @@ MB = 10**6
 MOST, GROWTH = 600 * MB, 60 * MB
 
 MEASURE = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[2]),) * 2)
+import sys
 from pathlib import Path
 from topdown.app.pipeline import measure
 from topdown.plan.preparation import prepare
 folder = Path(sys.argv[1])
-print(measure(prepare(folder / "run.toml"), folder / "release").n_attempts)
+n_attempts = measure(prepare(folder / "run.toml"), folder / "release").n_attempts
+most = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:")) * 1024
+print(n_attempts, most)
 """
 LOAD = """
 import sys
@@ -80,8 +81,13 @@ def run(script: str, *arguments: object) -> str:
 
 
 def test_three_million_records_are_measured_in_little_memory(three: Path) -> None:
-    """An office with 300 million rows needs what it needs for counts, not a hundred times that; the kernel says so."""
-    assert run(MEASURE, three, MOST) == "1\n"
+    """An office with 300 million rows needs what it needs for counts, not a hundred times that.
+
+    What counts is the memory that is used at most: libraries of the solver reserve a gigabyte of addresses more.
+    """
+    n_attempts, most = map(int, run(MEASURE, three).split())
+    assert n_attempts == 1
+    assert most <= MOST
     assert n_intents(next(three.rglob("*.jsonl"))) == 1
 
 
