@@ -164,9 +164,9 @@ class SheetAnswers:
     sentence: str = ""
 
 
-def long_sheet(of: SheetAnswers) -> Sheet:
+def long_sheet(table: SheetAnswers) -> Sheet:
     """Return one row an area and answer."""
-    factors, places, rows = of.query.factors, of.places, of.rows
+    factors, places, rows = table.query.factors, table.places, table.rows
     own = free_names([*_identity(places), "count", "estimate", "stddev", "low", "high", "basis"],
                      [f.name for f in factors])  # fmt: skip
     columns, values = _identity_columns(places, own, rows.node)
@@ -182,47 +182,49 @@ def long_sheet(of: SheetAnswers) -> Sheet:
         columns.append(SheetColumn(factor.name, "string", said, labels=factor.group_labels))
         values.append(_text(factor.group_labels, group))
         key.append(factor.name)
-    measures = _measures(of.unit, own[len(columns) - len(factors) :])
-    for column, numbers in zip(measures, _numbers(of), strict=False):
+    measures = _measures(table.unit, own[len(columns) - len(factors) :])
+    for column, numbers in zip(measures, _numbers(table), strict=False):
         columns.append(column)
         values.append(numbers)
-    note = f"{NOTES[rows.listed]} {of.sentence}".strip()
-    path = f"areas/{of.file}" if places.column == "area" else f"tables/{of.file}/{places.kind}"
-    return Sheet(path, _title(of), tuple(columns), tuple(values), tuple(key), note)
+    note = f"{NOTES[rows.listed]} {table.sentence}".strip()
+    path = f"areas/{table.file}" if places.column == "area" else f"tables/{table.file}/{places.kind}"
+    return Sheet(path, _title(table), tuple(columns), tuple(values), tuple(key), note)
 
 
-def wide_sheet(of: SheetAnswers) -> Sheet | None:
+def wide_sheet(table: SheetAnswers) -> Sheet | None:
     """Return one row an area with every answer in a column of its own; None if it would not say all, or be too wide."""
-    query, places, rows = of.query, of.places, of.rows
-    if query.n_answers > MOST_WIDE or (of.intervals is not None and rows.listed != "all"):
+    query, places, rows = table.query, table.places, table.rows
+    if query.n_answers > MOST_WIDE or (table.intervals is not None and rows.listed != "all"):
         return None
     identity = _identity(places)
     columns, values = _identity_columns(places, identity, np.arange(len(places.codes)))
     labels = list(product(*(f.group_labels for f in query.factors)))
-    parts = [rows.count] if of.intervals is None else [rows.count, of.intervals.low, of.intervals.high]
+    parts = (
+        [rows.count] if table.intervals is None else [rows.count, table.intervals.low, table.intervals.high]
+    )
     ends = ("", "_low", "_high")[: len(parts)]
     heads = ["_".join(at) or "total" for at in labels]
     names = free_names([head + suffix for head in heads for suffix in ends], identity)
     tables = []
     for numbers in parts:
-        table = np.zeros((len(places.codes), query.n_answers), dtype=np.int64)
-        table[rows.node, rows.answer] = numbers
-        tables.append(table)
+        filled = np.zeros((len(places.codes), query.n_answers), dtype=np.int64)
+        filled[rows.node, rows.answer] = numbers
+        tables.append(filled)
     said = ("", "lower end of the interval: ", "upper end of the interval: ")
     for i, name in enumerate(names):
         answer, end = divmod(i, len(parts))
-        text = said[end] + (", ".join(labels[answer]) or f"all {of.unit} records")
-        columns.append(SheetColumn(name, "integer", text, of.unit))
+        text = said[end] + (", ".join(labels[answer]) or f"all {table.unit} records")
+        columns.append(SheetColumn(name, "integer", text, table.unit))
         values.append(pa.array(tables[end][:, answer]))
-    note = " ".join(["One row an area; an answer that public facts close is zero.", of.sentence]).strip()
+    note = " ".join(["One row an area; an answer that public facts close is zero.", table.sentence]).strip()
     key = (places.column,)
-    path = f"areas/wide/{of.file}" if places.column == "area" else f"wide/{of.file}/{places.kind}"
-    return Sheet(path, _title(of), tuple(columns), tuple(values), key, note, joined=True)
+    path = f"areas/wide/{table.file}" if places.column == "area" else f"wide/{table.file}/{places.kind}"
+    return Sheet(path, _title(table), tuple(columns), tuple(values), key, note, joined=True)
 
 
-def _title(of: SheetAnswers) -> str:
-    what = of.query.name if of.query.factors else "all records"
-    return f"{what}, {of.places.kind}"
+def _title(table: SheetAnswers) -> str:
+    what = table.query.name if table.query.factors else "all records"
+    return f"{what}, {table.places.kind}"
 
 
 def _identity(places: SheetAreas) -> tuple[str, ...]:
@@ -259,12 +261,12 @@ def _measures(unit: str, own: Sequence[str]) -> tuple[SheetColumn, ...]:
     )
 
 
-def _numbers(of: SheetAnswers) -> list[pa.Array]:
-    found = of.intervals
+def _numbers(table: SheetAnswers) -> list[pa.Array]:
+    found = table.intervals
     if found is None:
-        return [pa.array(of.rows.count)]
+        return [pa.array(table.rows.count)]
     return [
-        pa.array(of.rows.count),
+        pa.array(table.rows.count),
         pa.array(found.estimate / 1000),
         pa.array(found.stddev / 1000),
         pa.array(found.low),

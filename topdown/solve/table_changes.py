@@ -323,7 +323,7 @@ class SoftRuleRepair:
         fixed = np.array([label[cells] for label in labels])
         signature = np.vstack([fixed, self.rows[:, cells], inside])
         alike = np.unique(signature, axis=1, return_inverse=True)[1].reshape(-1)
-        target = self._favourites(cells, held, alike)
+        target = self._cell_of_each_class(cells, held, alike)
         source = np.flatnonzero(held)
         n_up, n = len(target), len(target) + len(source)
         column = np.concatenate([target, source])
@@ -359,10 +359,17 @@ class SoftRuleRepair:
         np.subtract.at(new, source, change[n_up:])
         return Node(leaf.index, cells[new > 0], new[new > 0]), bool(result.status == OPTIMAL)
 
-    def _favourites(self, cells: Ints, held: Ints, alike: Ints) -> Ints:
-        """Return one place for each set of cells that are alike: where most records of the leaf have its values.
+    def _cell_of_each_class(self, cells: Ints, held: Ints, alike: Ints) -> Ints:
+        """Choose one cell of each class of cells that no constraint tells apart, to add records to.
 
-        "Its values" are those of the attributes that soft rules speak of; the lowest cell wins a tie.
+        It is the cell with most records of the leaf; then the one whose values, in the attributes that soft rules
+        name, are most frequent there; then the lowest.
+
+        Args:
+            cells: candidates, (n,). held: records of the leaf in each. alike: class of each.
+
+        Returns:
+            indices into `cells`, one a class.
         """
         plan = self.plan
         spoken = {a for r in plan.invariants.no_more_than for a, _ in (*r.cells, *r.than)}
