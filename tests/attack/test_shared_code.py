@@ -132,7 +132,7 @@ def _other_bytes(patch: pytest.MonkeyPatch) -> None:
         return (json.dumps(json.loads(true(document)), sort_keys=True, indent=1) + "\n").encode()
 
     for module in list(sys.modules.values()):
-        if getattr(module, "json_bytes", None) is true:
+        if vars(module).get("json_bytes") is true:
             patch.setattr(module, "json_bytes", mutant)
 
 
