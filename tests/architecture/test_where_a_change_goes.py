@@ -28,7 +28,9 @@ topdown/solve/precheck tests/helpers/attacked tests/helpers/attacker tests/helpe
 tests/property/test_synth_invariants
 """
 BOUNDS = [
-    kind for kind in KINDS if "column" in getattr(constraint, kind.title().replace("_", "")).__annotations__
+    kind
+    for kind in KINDS
+    if "column" in {field.name for field in fields(getattr(constraint, kind.title().replace("_", "")))}
 ]
 
 

@@ -91,13 +91,11 @@ class Exact(InvariantKind):
 
 
 @dataclass(frozen=True)
-class AtLeast(LeafRule):
-    """At every leaf, the records in `cells` number at least `per` times the public column."""
+class ColumnBound(LeafRule):
+    """At every leaf, the records in `cells` are bounded by `per` times a public column."""
 
-    kind: ClassVar[ConstraintKind] = "at_least"
     keys: ClassVar[frozenset[str]] = frozenset({"cells", "column"})
     factor: ClassVar[str] = "per"
-    is_lower: ClassVar[bool] = True
     name: str
     cells: Selection
     column: str
@@ -110,33 +108,25 @@ class AtLeast(LeafRule):
         return (self.column,)
 
     def numbers(self, columns: Mapping[str, Ints], n_leaves: int) -> Ints:
-        """Return the fewest records at each leaf."""
+        """Return the bound at each leaf, a number of records."""
         return np.asarray(self.per * columns[self.column], dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class AtMost(LeafRule):
+class AtLeast(ColumnBound):
+    """At every leaf, the records in `cells` number at least `per` times the public column."""
+
+    kind: ClassVar[ConstraintKind] = "at_least"
+    is_lower: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class AtMost(ColumnBound):
     """At every leaf, the records in `cells` number at most `per` times the public column."""
 
     kind: ClassVar[ConstraintKind] = "at_most"
-    keys: ClassVar[frozenset[str]] = frozenset({"cells", "column"})
-    factor: ClassVar[str] = "per"
     is_upper: ClassVar[bool] = True
     always_listed: ClassVar[bool] = False
-    name: str
-    cells: Selection
-    column: str
-    per: int = 1
-    basis: Basis = Basis()
-
-    @property
-    def read_columns(self) -> tuple[str, ...]:
-        """Public leaf columns that it reads."""
-        return (self.column,)
-
-    def numbers(self, columns: Mapping[str, Ints], n_leaves: int) -> Ints:
-        """Return the most records at each leaf."""
-        return np.asarray(self.per * columns[self.column], dtype=np.int64)
 
 
 @dataclass(frozen=True)
