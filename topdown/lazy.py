@@ -4,28 +4,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-
-def first_use(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package.
-
-    Args:
-        package: its name.
-        places: the module below it that holds each public name.
-    """
-
-    def imported(name: str) -> Any:
-        if name not in places:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{package}.{places[name]}"), name)
-        vars(sys.modules[package])[name] = found
-        return found
-
-    return imported
 
 
 def lazy_face(package: str, file: str) -> Callable[[str], Any]:
