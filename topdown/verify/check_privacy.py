@@ -146,9 +146,6 @@ COMPARISON = "closed form of the continuous Gaussian; errs in both directions, n
 MOST_DELTAS = 8
 
 
-_HEAD = {"name", "kind", "status", "exact", "sentence"}
-
-
 _NUMBERS = {"n_counts_moved", "epsilon", "best_guess", "right_in_100", "method"}
 
 

@@ -24,15 +24,12 @@ Group = tuple[Fraction, int, int]  # variance, shift, number of counts
 MOST_SUMS, MOST_VALUES = 1 << 20, 1 << 11  # of losses that are listed, in all and on one side of a group
 MOST_VARIANCE, MOST_COUNTS = 10**6, 10**8  # beyond, a group is as good as continuous
 IMPOSSIBLE = 1e-130
-POINTS, WIDE, FAR = (
-    1 << 15,
-    12.0,
-    23.0,
-)  # points of the lattice; deviations either side that it holds, or a list does
+POINTS = 1 << 17  # of the lattice
+WIDE, FAR = 12.0, 23.0  # deviations either side of the mean that the lattice holds, or a list does
 LEAST_VARIANCE, SMALL_VARIANCE, MANY = Fraction(1, 16), 4, 10_000  # beyond which a curve may be one of bounds
 MOST_STEPS = 10**5  # of the lattice of all losses in their deviation; else a small variance is slow, too
 NODES = 1 << 18  # of continuous noise
-EXACT, NEAR, NEAR_POWER = 1e-10, 1e-5, 3e-5  # relative: what a list may lose, a lattice, and a power on one
+EXACT, NEAR, NEAR_POWER = 1e-10, 1.5e-6, 3e-5  # relative: what a list may lose, a lattice, and a power on one
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +184,7 @@ def _is_smooth(variance: Fraction, count: int) -> bool:
     return variance > MOST_VARIANCE or count > MOST_COUNTS
 
 
-@lru_cache(maxsize=192)
+@lru_cache(maxsize=64)  # of a megabyte each
 def _spectrum(
     variance: Fraction, shift: int, tilt: float, step: float, points: int
 ) -> tuple[NDArray[np.complex128], float, float]:
