@@ -139,8 +139,10 @@ def parquet_names(path: Path) -> list[str]:
 
 
 def parquet_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
-    """Read columns of a Parquet file as it holds them."""
-    with pq.ParquetFile(path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
+    """Read columns of a Parquet file as it holds them; OSError for a page that is not what its checksum says."""
+    with pq.ParquetFile(
+        path, buffer_size=BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
+    ) as file:
         yield _no_rows(list(columns), [file.schema_arrow.field(name).type for name in columns])
         # Threads are no faster, and each keeps memory; read ahead, all row groups would be held together.
         for batch in file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=False):
@@ -154,11 +156,17 @@ def arrow_names(path: Path) -> list[str]:
 
 
 def arrow_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
-    """Read columns; TableProblem once more bytes were unpacked than may be, ArrowException for a damaged array."""
+    """Read columns of all batches up to the end mark.
+
+    Raises:
+        TableProblem: more bytes were unpacked than may be.
+        pa.ArrowException: an array is damaged; a stream has no end mark, or goes on after it.
+
+    """
     n_bytes, most = 0, table_bytes()
     with pa.OSFile(str(path)) as file, _open_arrow(path, file) as reader:
         yield _no_rows(list(columns), [reader.schema.field(name).type for name in columns])
-        for batch in _stored_batches(reader):
+        for batch in _stored_batches(reader, file):
             n_bytes += batch.nbytes
             if n_bytes > most:
                 raise TableProblem("too large")
@@ -171,12 +179,24 @@ def _open_arrow(path: Path, file: pa.NativeFile) -> Any:
     return pa.ipc.open_stream(file) if path.suffix == ".arrows" else pa.ipc.open_file(file)
 
 
-def _stored_batches(reader: Any) -> Iterator[pa.RecordBatch]:
+def _stored_batches(reader: Any, file: pa.NativeFile) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file, or of a stream up to its end mark.
+
+    The library takes the end of a file for that of the stream: one that was cut between two batches would lose rows
+    unseen, and so would one with another stream behind it.
+    """
     if isinstance(reader, pa.RecordBatchFileReader):
         for i in range(reader.num_record_batches):
             yield reader.get_batch(i)
-    else:
-        yield from reader
+        return
+    read_to = file.tell()
+    for batch in reader:
+        yield batch
+        read_to = file.tell()
+    if file.tell() == read_to:
+        raise pa.ArrowInvalid("the stream has no end mark: it was cut, or is still being written")
+    if file.tell() < file.size():
+        raise pa.ArrowInvalid("the file goes on after the end of the stream")
 
 
 def memory_names(table: MemoryTable) -> list[str]:

@@ -217,6 +217,39 @@ def test_damaged_arrow_files_are_refused(toy):
     assert refused(toy, path).code == "D021"
 
 
+def test_a_stream_that_was_cut_between_two_batches_is_refused(toy):
+    """The library takes the end of the file for that of the stream: people would be missing unseen."""
+    path = spelt(toy, ".arrows")
+    whole, ends = path.read_bytes(), list[int]()
+    with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
+        ends += [file.tell()] + [file.tell() for _ in reader]
+    assert len(ends) > 2
+    for kept in (*(whole[:end] for end in ends), whole + whole, whole + b"\0"):
+        path.write_bytes(kept)
+        assert refused(toy, path).code == "D021", len(kept)
+    path.write_bytes(whole)
+    assert counts(toy, path) == counts(toy, toy.records)
+
+
+def test_a_page_that_is_not_what_its_checksum_says_is_refused(toy):
+    """One flipped bit of a count is another census; where the file has checksums they are used."""
+    path = toy.folder / "held.parquet"
+    pq.write_table(
+        arrow(toy),
+        path,
+        write_page_checksum=True,
+        compression="none",
+        use_dictionary=False,
+        write_statistics=False,
+    )
+    whole = path.read_bytes()
+    at = pq.read_metadata(path).row_group(0).column(4).data_page_offset
+    size = pq.read_metadata(path).row_group(0).column(4).total_compressed_size
+    for place in (at + size - 1, at + size - 20):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        assert refused(toy, path).code == "D021"
+
+
 def test_packed_arrow_files_have_a_cap(toy, monkeypatch):
     """A few bytes that unpack to all the memory there is."""
     path = spelt(toy, ".feather")
