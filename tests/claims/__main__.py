@@ -1,0 +1,30 @@
+"""Search for counterexamples of SECURITY.md by hand: python -m tests.claims [--minutes 60] [--depth 4]."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.claims.search import search
+
+
+def main() -> int:
+    """Print each counterexample as it is found; exit with 1 if there is one."""
+    parser = argparse.ArgumentParser(prog="python -m tests.claims", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--depth", type=int, default=4)
+    asked = parser.parse_args()
+    n_found = 0
+    with TemporaryDirectory() as folder:
+        for found in search(Path(folder), depth=asked.depth, seconds=60 * asked.minutes):
+            n_found += 1
+            sys.stdout.write(f"{found}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{n_found} counterexamples\n")
+    return int(n_found > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
