@@ -1,4 +1,4 @@
-"""Search for counterexamples of SECURITY.md by hand: python -m tests.claims [--minutes 60] [--depth 4]."""
+"""Search for counterexamples of SECURITY.md: python -m tests.claims [--minutes 60] [--depth 4]."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.claims.moves import STARTS
 from tests.claims.search import search
 
 
@@ -15,10 +16,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.claims", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--depth", type=int, default=4)
+    parser.add_argument("--start", action="append", choices=tuple(STARTS))
     asked = parser.parse_args()
     n_found = 0
     with TemporaryDirectory() as folder:
-        for found in search(Path(folder), depth=asked.depth, seconds=60 * asked.minutes):
+        starts = asked.start or tuple(STARTS)
+        for found in search(Path(folder), depth=asked.depth, seconds=60 * asked.minutes, starts=starts):
             n_found += 1
             sys.stdout.write(f"{found}\n")
             sys.stdout.flush()

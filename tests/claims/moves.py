@@ -1,19 +1,24 @@
-"""What an operator or somebody with access to the disk may do next, and the exceptions that SECURITY.md names."""
+"""What an operator, or somebody who may write to the disk, can do next; and what SECURITY.md says nobody notices."""
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from pgsr.cli import main as pgsr_main
 from tests.claims.world import World
 from tests.helpers.attacked import Said, topdown
 from tests.helpers.killed import is_killed
+from tests.helpers.small_release import edit_table, reseal
 
-COPIED_TOGETHER = "ledger and registry restored together"
-Act = Callable[[World], Said | None]
+RESTORED_TOGETHER = "ledger and registry restored together"
+Word = str | Callable[[World], object]
 
 
 @dataclass(frozen=True)
@@ -22,147 +27,291 @@ class Move:
 
     name: str
     can: Callable[[World], bool]
-    act: Act
+    act: Callable[[World], Said | None]
 
 
-def _release(run: str, out: str, *more: object) -> Move:
-    def act(world: World) -> Said:
-        return topdown(
-            "generate", world.office / f"{run}.toml", "--out", world.releases / out, "--yes", "--workers", 1, *more
-        )
-
-    words = " ".join(["generate", run, *map(str, more)])
-    return Move(words, lambda world: not (world.releases / out).exists(), act)
+def pgsr(*arguments: object) -> Said:
+    """Run the command line of group sizes in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = pgsr_main([str(a) for a in arguments])
+    return Said(code, out.getvalue(), err.getvalue())
 
 
-def _command(name: str, out: str, *words: Callable[[World], object] | str) -> Move:
-    def act(world: World) -> Said:
-        return topdown(*(word if isinstance(word, str) else word(world) for word in words))
+def _in_office(name: str) -> Callable[[World], Path]:
+    return lambda world: world.office / name
 
-    return Move(name, lambda world: not out or not (world.releases / out).exists(), act)
+
+def _in_releases(name: str) -> Callable[[World], Path]:
+    return lambda world: world.releases / name
+
+
+def _lacks(release: str) -> Callable[[World], bool]:
+    return lambda world: not (world.releases / release).exists()
+
+
+def _has(*releases: str) -> Callable[[World], bool]:
+    return lambda world: all((world.releases / one / "manifest.json").exists() for one in releases)
+
+
+def _always(world: World) -> bool:
+    return world.root.exists()
+
+
+def _command(
+    name: str, can: Callable[[World], bool], *words: Word, program: Callable[..., Said] = topdown
+) -> Move:
+    return Move(name, can, lambda world: program(*(w if isinstance(w, str) else w(world) for w in words)))
+
+
+def _generate(run: str, out: str, *more: str) -> Move:
+    words: tuple[Word, ...] = ("generate", _in_office(f"{run}.toml"), "--out", _in_releases(out))
+    return _command(" ".join(["generate", run, *more]), _lacks(out), *words, "--yes", "--workers", "1", *more)
 
 
 def _killed(step: int) -> Move:
     def act(world: World) -> None:
-        out = world.releases / "first"
-        run = ("generate", world.office / "first.toml", "--out", out, "--yes", "--workers", 1)
+        run = (
+            "generate",
+            world.office / "first.toml",
+            "--out",
+            world.releases / "first",
+            "--yes",
+            "--workers",
+            1,
+        )
         is_killed(lambda: topdown(*run), step)
 
-    return Move(f"generate first, killed at step {step}", lambda w: not (w.releases / "first").exists(), act)
+    return Move(f"generate first, killed at step {step}", _lacks("first"), act)
+
+
+def _both_at_once(world: World) -> None:
+    """Start two releases in two processes, each of which would be within the limit alone."""
+    children = []
+    for run in ("first", "second"):
+        child = os.fork()
+        if child == 0:
+            try:
+                topdown(
+                    *("generate", world.office / f"{run}.toml", "--out", world.releases / run, "--yes"),
+                    *("--workers", 1),
+                )
+            finally:
+                os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
 
 
 def _move_records(world: World) -> None:
     """Move the file of records to another disk and say so in the run files; what lies beside it stays."""
-    other = world.root / "other-disk"
-    other.mkdir()
-    (world.office / "data" / "people.csv").rename(other / "people.csv")
-    for run in world.office.glob("*.toml"):
-        run.write_text(run.read_text().replace("data/people.csv", "../other-disk/people.csv"))
+    world.other_disk.mkdir()
+    (world.office / "data" / "people.csv").rename(world.other_disk / "people.csv")
+    _name_other_disk(world)
 
 
 def _move_folder(world: World) -> None:
     """Move the folder of records, with all that lies in it, to another disk."""
-    (world.office / "data").rename(world.root / "other-disk")
+    (world.office / "data").rename(world.other_disk)
+    _name_other_disk(world)
+
+
+def _name_other_disk(world: World) -> None:
     for run in world.office.glob("*.toml"):
-        run.write_text(run.read_text().replace("data/people.csv", "../other-disk/people.csv"))
+        run.write_text(run.read_text().replace('"data/people.csv"', '"../other-disk/people.csv"'))
 
 
 def _begin_elsewhere(world: World) -> Said:
     """Write a run file of the same data set in another folder, make a ledger for it, and release from it."""
-    records, leaves = world.records / "people.csv", world.office / "leaves.csv"
     run = world.elsewhere / "third.toml"
-    world.write_run(run, "third", os.path.relpath(records, run.parent), os.path.relpath(leaves, run.parent))
+    places = [
+        os.path.relpath(at, run.parent) for at in (world.records / "people.csv", world.office / "leaves.csv")
+    ]
+    world.write_run(run, "third", *places)
     made = topdown("ledger", "new", run)
-    if made.code:
-        return made
-    return topdown("generate", run, "--out", world.releases / "third", "--yes", "--workers", 1)
+    return (
+        made
+        if made.code
+        else topdown("generate", run, "--out", world.releases / "third", "--yes", "--workers", 1)
+    )
 
 
-def _keep(slot: str) -> Move:
+def _begin_groups_elsewhere(world: World) -> Said:
+    """Do the same with group sizes."""
+    run = world.elsewhere / "groups.toml"
+    places = [os.path.relpath(world.office / at, run.parent) for at in ("data/groups.csv", "regions.csv")]
+    world.write_groups(run, *places)
+    made = pgsr("ledger", "new", run)
+    return (
+        made if made.code else pgsr("release", run, "--out", world.releases / "groups-elsewhere", *APPROVED)
+    )
+
+
+def _back_up(slot: str) -> Move:
     def act(world: World) -> None:
-        shutil.copy2(world.ledger, world.kept / f"{slot}.jsonl")
-        for path in _beside_records(world):
-            shutil.copy2(path, world.kept / f"{slot} {path.name}")
+        for path in (*_books(world), *_beside_records(world)):
+            target = world.kept / slot / path.relative_to(world.root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, target)
 
-    return Move(f"back up ({slot})", lambda w: w.ledger.exists() and not (w.kept / f"{slot}.jsonl").exists(), act)
+    return Move(f"back up ({slot})", lambda w: w.ledger.exists() and not (w.kept / slot).exists(), act)
 
 
-def _restore(slot: str) -> Move:
+def _restore(slot: str, what: str, found: Callable[[World], list[Path]]) -> Move:
     def act(world: World) -> None:
-        shutil.copy2(world.kept / f"{slot}.jsonl", world.ledger)
-        _note_restored(world, "ledger")
+        for path in (world.kept / slot).rglob("*"):
+            target = world.root / path.relative_to(world.kept / slot)
+            is_book = target.parent.name == "book"
+            if path.is_file() and is_book == (what == "ledger"):
+                if not is_book:
+                    target = world.records / target.name
+                shutil.copy2(path, target)
+        world.note_exception(f"{what} restored")
+        if {"ledger restored", "registry restored"} <= world.seen.exceptions:
+            world.note_exception(RESTORED_TOGETHER)
 
-    return Move(f"restore the ledger ({slot})", lambda w: (w.kept / f"{slot}.jsonl").exists(), act)
-
-
-def _restore_registry(slot: str) -> Move:
-    def act(world: World) -> None:
-        for path in world.kept.glob(f"{slot} *"):
-            shutil.copy2(path, world.records / path.name.removeprefix(f"{slot} "))
-        _note_restored(world, "registry")
-
-    return Move(f"restore what lies beside the records ({slot})", lambda w: any(w.kept.glob(f"{slot} *")), act)
-
-
-def _note_restored(world: World, which: str) -> None:
-    """Both put back are as if nothing had happened since: SECURITY.md says that no program can notice it."""
-    other = {"ledger": "registry", "registry": "ledger"}[which]
-    world.seen.allowed.add(f"{which} restored")
-    if f"{other} restored" in world.seen.allowed:
-        world.seen.allowed.add(COPIED_TOGETHER)
+    return Move(f"restore the {what} ({slot})", lambda w: (w.kept / slot).exists() and bool(found(w)), act)
 
 
-def _remove_beside_records(world: World) -> None:
-    for path in _beside_records(world):
-        path.unlink()
+def _books(world: World) -> list[Path]:
+    return sorted((world.office / "book").glob("*.jsonl"))
 
 
 def _beside_records(world: World) -> list[Path]:
-    """Return what programs keep beside the records: the registry of the data set."""
-    return [path for path in world.records.iterdir() if path.name != "people.csv" and path.is_file()]
+    """Return what programs keep beside the records: registries of data sets."""
+    return [path for path in world.records.iterdir() if path.suffix != ".csv" and path.is_file()]
 
 
-def _office(name: str) -> Callable[[World], object]:
-    return lambda world: world.office / name
+def _remove(what: Callable[[World], list[Path]]) -> Callable[[World], None]:
+    def act(world: World) -> None:
+        for path in what(world):
+            path.unlink()
+
+    return act
 
 
-def _out(name: str) -> Callable[[World], object]:
-    return lambda world: world.releases / name
+def _exchange_noise(world: World) -> None:
+    """Exchange a noisy table of two releases, and renew both manifests."""
+    one, other = (
+        world.releases / name / "measurements/block/part-000.parquet" for name in ("first", "second")
+    )
+    one_bytes, other_bytes = one.read_bytes(), other.read_bytes()
+    one.write_bytes(other_bytes)
+    other.write_bytes(one_bytes)
+    for name in ("first", "second"):
+        reseal(world.releases / name)
 
 
-MOVES = (
-    _release("first", "first"),
-    _release("second", "second"),
-    _release("first", "first-again", "--again"),
-    _command("resume first", "", "generate", _office("first.toml"), "--out", _out("first"), "--resume", "--yes"),
-    _command("resolve first", "resolved", "resolve", _out("first"), "--out", _out("resolved"), "--targets", "tree"),
+def _one_more(rows: list[dict[str, Any]]) -> None:
+    rows[0]["count"] += 1
+
+
+def _forge(file: str, change: Callable[[Path], None]) -> Move:
+    def act(world: World) -> None:
+        change(world.releases / "first" / file)
+        reseal(world.releases / "first")
+
+    return Move(f"change {file} of first", _has("first"), act)
+
+
+def _flatter(certificate: Path) -> None:
+    """Make a certificate promise less loss than there was."""
+    text = certificate.read_text()
+    certificate.write_text(text.replace('"charged": "2"', '"charged": "1"').replace("85 times", "75 times"))
+
+
+def _cut(book: Path) -> None:
+    """Leave only the first line of a ledger."""
+    book.write_bytes(book.read_bytes().split(b"\n")[0] + b"\n")
+
+
+APPROVED: tuple[str, ...] = ()
+SITES: tuple[Word, ...] = (
+    "--candidates",
+    _in_office("candidates.csv"),
+    "--k",
+    "1",
+    "--epsilon",
+    "1",
+    "--yes",
+)
+PEOPLE_MOVES = (
+    _generate("first", "first"),
+    _generate("second", "second"),
+    _generate("first", "first-again", "--again"),
     _command(
-        *("choose", "chosen", "select", "sites", _office("first.toml"), "--candidates"),
-        *(_office("candidates.csv"), "--k", "1", "--epsilon", "1", "--yes", "--out", _out("chosen")),
+        *("resume first", lambda w: not _lacks("first")(w), "generate", _in_office("first.toml"), "--resume"),
+        *("--out", _in_releases("first"), "--yes", "--workers", "1"),
     ),
-    _command("audit the ledger", "", "audit", "--ledger", lambda world: world.ledger, "--json"),
-    _command("make the ledger", "", "ledger", "new", _office("first.toml")),
-    _command("attest", "", "ledger", "attest", _office("first.toml"), "--reason", "disk replaced"),
+    _command(
+        *(
+            "resolve first",
+            lambda w: _has("first")(w) and _lacks("resolved")(w),
+            "resolve",
+            _in_releases("first"),
+        ),
+        *("--out", _in_releases("resolved"), "--targets", "tree"),
+    ),
+    _command(
+        *("choose", _lacks("chosen"), "select", "sites", _in_office("first.toml"), *SITES),
+        *("--out", _in_releases("chosen")),
+    ),
+    _command("audit the ledger", _always, "audit", "--ledger", lambda world: world.ledger, "--json"),
+    _command("make the ledger", _always, "ledger", "new", _in_office("first.toml")),
+    _command("attest", _always, "ledger", "attest", _in_office("first.toml"), "--reason", "disk replaced"),
     Move("begin elsewhere", lambda w: not w.elsewhere.exists(), _begin_elsewhere),
-    Move("move the records", lambda w: not (w.root / "other-disk").exists(), _move_records),
-    Move("move the folder of records", lambda w: not (w.root / "other-disk").exists(), _move_folder),
-    Move("remove the ledger", lambda w: w.ledger.exists(), lambda w: w.ledger.unlink()),
-    Move("remove what lies beside the records", lambda w: bool(_beside_records(w)), _remove_beside_records),
-    _keep("late"),
-    _restore("early"),
-    _restore("late"),
-    _restore_registry("early"),
-    _restore_registry("late"),
+    Move("move the records", lambda w: not w.other_disk.exists(), _move_records),
+    Move("move the folder of records", lambda w: not w.other_disk.exists(), _move_folder),
+    Move("release twice at once", lambda w: _lacks("first")(w) and _lacks("second")(w), _both_at_once),
     *(_killed(step) for step in (4, 9, 14, 19, 24)),
 )
-BY_NAME = {move.name: move for move in MOVES}
+GROUP_MOVES = (
+    _command(
+        *("release groups", _lacks("groups"), "release", _in_office("groups.toml")),
+        *("--out", _in_releases("groups"), *APPROVED),
+        program=pgsr,
+    ),
+    _command(
+        *("release groups again", _lacks("groups-again"), "release", _in_office("groups.toml")),
+        *("--out", _in_releases("groups-again"), "--again", *APPROVED),
+        program=pgsr,
+    ),
+    _command("make the ledger of groups", _always, "ledger", "new", _in_office("groups.toml"), program=pgsr),
+    Move("begin groups elsewhere", lambda w: not w.elsewhere.exists(), _begin_groups_elsewhere),
+)
+DISK_MOVES = (
+    Move("remove the ledger", lambda w: bool(_books(w)), _remove(_books)),
+    Move("remove the registry", lambda w: bool(_beside_records(w)), _remove(_beside_records)),
+    Move("cut the ledger", lambda w: bool(_books(w)), lambda w: [_cut(book) for book in _books(w)] and None),
+    _back_up("late"),
+    *(
+        _restore(slot, what, found)
+        for slot in ("early", "late")
+        for what, found in (("ledger", lambda w: [w.office]), ("registry", lambda w: [w.records]))
+    ),
+)
+FILE_MOVES = (
+    Move("exchange noise of two releases", _has("first", "second"), _exchange_noise),
+    _forge("microdata/persons.parquet", lambda path: edit_table(path, _one_more)),
+    _forge("certificate.json", _flatter),
+    _forge("ledger.jsonl", _cut),
+)
+STARTS = {
+    "an office": ((), (*PEOPLE_MOVES, *DISK_MOVES)),
+    "an office with a release": (("generate first",), (*PEOPLE_MOVES, *DISK_MOVES, *FILE_MOVES)),
+    "groups": ((), (*GROUP_MOVES, *DISK_MOVES)),
+    "groups with a release": (("release groups",), (*GROUP_MOVES, *DISK_MOVES)),
+}
+"""Where a search begins: moves that are made first, and those that are tried after them."""
+BY_NAME = {move.name: move for move in (*PEOPLE_MOVES, *GROUP_MOVES, *DISK_MOVES, *FILE_MOVES)}
 
 
 def begin(world: World, *names: str) -> None:
-    """Make the ledger of the office, keep a copy of it, and make some moves that must succeed."""
+    """Make the ledgers of the office, keep copies of them, and make some moves that must succeed."""
     for run in ("first", "second"):
         assert topdown("ledger", "new", world.office / f"{run}.toml").code == 0
-    _keep("early").act(world)
+    assert pgsr("ledger", "new", world.office / "groups.toml").code == 0
+    _back_up("early").act(world)
     for name in names:
         said = BY_NAME[name].act(world)
         assert said is None or said.code == 0, said.err

@@ -1,53 +1,47 @@
-"""Search for sequences of moves after which something that SECURITY.md claims is false, shortest first.
-
-`python -m tests.claims --minutes 60` searches for an hour and prints what it found.
-"""
+"""Search for sequences of moves after which something that SECURITY.md claims is false, shortest first."""
 
 from __future__ import annotations
 
 import shutil
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from tests.claims.moves import COPIED_TOGETHER, MOVES, Move, begin
+from tests.claims.moves import BY_NAME, RESTORED_TOGETHER, STARTS, Move, begin, pgsr
 from tests.claims.world import LIMIT, Seen, World
-from tests.helpers.attacked import Said
+from tests.helpers.attacked import Said, topdown
 
-STARTS = ((), ("generate first",))
 QUALIFIED = ("attested", "according to a copy")
-"""Words by which a statement says whom or what it relies on, so that it does not claim more than it knows."""
+"""Words by which a statement names whom or what it relies on, so that it claims no more than that."""
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A sequence of moves and the claim that is false after it."""
+    """A sequence of moves from a start, and the claim that is false after it."""
 
+    start: str
     moves: tuple[str, ...]
     claim: str
 
     def __str__(self) -> str:
-        return f"{' > '.join(self.moves)}: {self.claim}"
+        return f"{self.start}: {' > '.join(self.moves)}: {self.claim}"
 
 
-def violations(world: World, said: Said | None, drawn_before: Fraction) -> Iterator[str]:
-    """Name the claims that the last move made false.
+def false_claims(world: World, said: Said | None, drawn_before: Fraction) -> Iterator[str]:
+    """Name the claims that the last move made false, by the observer's own count and by digests of whole folders.
 
-    Three are held against the observer's own count: a statement of everything released states at least what was
-    drawn; nothing is drawn beyond the limit; a traceback or an internal error is no answer.
+    * Whoever states what everything released costs states at least what was drawn.
+    * Nothing is drawn beyond the limit.
+    * verify passes a release as it was finished, and no other folder.
+    * A command ends with an answer or an error of its own, not with an internal error.
     """
-    statements = world.look()
-    if said is not None:
-        if said.code == 4 or "Traceback" in said.err or "error[X001]" in said.err:
-            yield "a command ended in an internal error"
-        if said.out.startswith('{"') or said.out.startswith("{\n"):
-            document = said.document
-            if document.get("type") == "topdown.audit.ledger":
-                statements.append(document | {"at": "audit"})
-    if COPIED_TOGETHER in world.seen.allowed:
+    statements, new = world.look()
+    yield from _of_answers(said, statements)
+    yield from _of_verify(world, new)
+    if RESTORED_TOGETHER in world.seen.exceptions:
         return
     qualified = [one for one in statements if any(word in str(one) for word in QUALIFIED)]
     for one in statements:
@@ -57,52 +51,86 @@ def violations(world: World, said: Said | None, drawn_before: Fraction) -> Itera
         yield f"{world.seen.drawn} was drawn under a limit of {LIMIT}"
 
 
-def tried(world: World, move: Move) -> list[str]:
-    """Make a move; return what became false by it."""
-    before = world.seen.drawn
-    said = move.act(world)
-    return list(violations(world, said, before))
+def _of_answers(said: Said | None, statements: list[dict[str, object]]) -> Iterator[str]:
+    """Look at what a command answered; add what it states of everything released."""
+    if said is None:
+        return
+    if said.code == 4 or "Traceback" in said.err or "error[X001]" in said.err:
+        yield "a command ended in an internal error"
+    if said.code == 0 and '"topdown.audit.ledger"' in said.out:
+        statements.append(said.document | {"at": "the audit of the ledger"})
 
 
-def search(folder: Path, *, depth: int, seconds: float, moves: tuple[Move, ...] = MOVES) -> Iterator[Counterexample]:
-    """Yield counterexamples of at most `depth` moves, from each start, until the time is over.
+def _of_verify(world: World, new: Iterable[str]) -> Iterator[str]:
+    for name, digest in world.seen.finished.items():
+        folder = world.releases / name
+        is_whole = folder.exists() and world.digest(name) == digest
+        if is_whole and name not in new:
+            continue  # it was verified as it is
+        passes = folder.exists() and _verify(name, folder).code == 0
+        if passes != is_whole:
+            verdict, state = "passes" if passes else "refuses", "is whole" if is_whole else "was changed"
+            yield f"verify {verdict} {name}, which {state}"
+
+
+def _verify(name: str, folder: Path) -> Said:
+    return (pgsr if name.startswith("groups") else topdown)("verify", folder)
+
+
+def replay(folder: Path, start: str, *moves: str) -> list[str]:
+    """Make moves one after the other in an empty folder; return the claims that are false after any of them."""
+    world = World(folder / "world")
+    begin(world, *STARTS[start][0])
+    found: list[str] = []
+    for name in moves:
+        before = world.seen.drawn
+        found += false_claims(world, BY_NAME[name].act(world), before)
+    return found
+
+
+def search(
+    folder: Path, *, depth: int, seconds: float, starts: Iterable[str] = tuple(STARTS)
+) -> Iterator[Counterexample]:
+    """Yield counterexamples of at most `depth` moves, shortest first from each start.
 
     Args:
         folder: scratch space; the world lies at one path in it all the time.
-        seconds: at most about this long.
+        seconds: at most about this long, divided equally among the starts.
     """
-    end = time.monotonic() + seconds
-    for number, start in enumerate(STARTS):
+    starts = tuple(starts)
+    for number, start in enumerate(starts):
+        end = time.monotonic() + seconds / len(starts)
         scratch = folder / str(number)
-        scratch.mkdir(parents=True)
         world = World(scratch / "world")
-        begin(world, *start)
-        yield from _breadth_first(world, start, scratch, depth, end, moves)
+        begin(world, *STARTS[start][0])
+        yield from _breadth_first(world, start, scratch / "states", depth, end)
         shutil.rmtree(scratch)
 
 
 def _breadth_first(
-    world: World, start: tuple[str, ...], scratch: Path, depth: int, end: float, moves: tuple[Move, ...]
+    world: World, start: str, states: Path, depth: int, end: float
 ) -> Iterator[Counterexample]:
     known = {world.signature()}
-    first = scratch / "states" / "0"
-    waiting: deque[tuple[tuple[str, ...], Path, Seen]] = deque([(start, first, world.save(first))])
-    n_states = 1
+    waiting: deque[tuple[tuple[str, ...], Path, Seen]] = deque([((), states / "0", world.save(states / "0"))])
     while waiting:
         made, saved, seen = waiting.popleft()
-        for move in moves:
+        for move in STARTS[start][1]:
             if time.monotonic() > end:
                 return
             world.load(saved, seen)
             if not move.can(world):
                 continue
-            false, after = tried(world, move), (*made, move.name)
-            if false:
-                yield from (Counterexample(after, claim) for claim in false)
-                continue  # what follows a false claim shows nothing more
-            if len(after) - len(start) < depth and (state := world.signature()) not in known:
+            after = (*made, move.name)
+            false = _tried(world, move)
+            yield from (Counterexample(start, after, claim) for claim in false)
+            state = world.signature()
+            if not false and len(after) < depth and state not in known:
+                folder = states / str(len(known))
                 known.add(state)
-                folder = scratch / "states" / str(n_states)
-                n_states += 1
                 waiting.append((after, folder, world.save(folder)))
         shutil.rmtree(saved)
+
+
+def _tried(world: World, move: Move) -> list[str]:
+    before = world.seen.drawn
+    return list(false_claims(world, move.act(world), before))
