@@ -84,7 +84,7 @@ def _show_runs(screen: Screen, made: AuditRuns, *, extends: bool) -> None:
 def _delta_words(made: AuditRuns) -> str:
     delta = Fraction(made.delta)
     power = len(str(delta.denominator)) - 1
-    return f"1e-{power}" if delta == Fraction(1, 10**power) else figures.exact(delta)
+    return f"1e-{power}" if delta == Fraction(1, 10**power) else str(delta)
 
 
 def _false_alarm_words(made: AuditRuns) -> str:

@@ -131,7 +131,7 @@ def prepare_folders(out: Path, schema: str = "pl94") -> Path:
     mine = mark.is_file() and not source.is_symlink() and mark.read_text(encoding="utf-8") == DEMO_MARK
     if _folder_in_use(source) and not mine:
         raise ConfigError(f"{source} was not made by the demo", code="C085", fix="give another --out")
-    made_here = mine and not out.is_symlink() and app.run_in_folder(out) in (None, _plan_of(source))
+    made_here = mine and not out.is_symlink() and app.run_in_folder(out) in (None, app.run_in_folder(source))
     plain = made_here and all(
         p.name.removesuffix(".tmp") in _RELEASE or p.name.startswith(".") for p in out.glob("*")
     )
@@ -160,8 +160,3 @@ _RELEASE = {
 
 def _folder_in_use(folder: Path) -> bool:
     return folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir())))
-
-
-def _plan_of(source: Path) -> str | None:
-
-    return app.run_in_folder(source)

@@ -157,7 +157,7 @@ def make_noise(
         also=[_epsilon_and_delta(text) for text in wish.also],
         large_delta=wish.large_delta,
     )
-    document = _noise_document(law, compare)
+    document = app.noise_document(law, compare=compare)
     if out is not None:
         write_new(out, json.dumps(document["law"], indent=1) + "\n", force=force)
     _write_picture(law, plot, force)
@@ -169,7 +169,7 @@ def make_noise(
 def check_noise(screen: Screen, path: Path, *, compare: bool, plot: Path | None, force: bool) -> int:
     """Read a saved law, which checks it, and show it."""
     law = app.read_law(path)
-    document = _noise_document(law, compare)
+    document = app.noise_document(law, compare=compare)
     _write_picture(law, plot, force)
     screen.document(document)
     _show_law(screen, law, document)
@@ -181,11 +181,6 @@ def _epsilon_and_delta(text: str) -> tuple[str, str]:
     if not colon:
         raise ConfigError(f"{text!r} is no epsilon:delta", code="C005", fix="write e.g. --also 2:1/10000000")
     return epsilon, delta
-
-
-def _noise_document(law: OptimalLaw, compare: bool) -> dict[str, Any]:
-
-    return app.noise_document(law, compare=compare)
 
 
 def _write_picture(law: OptimalLaw, plot: Path | None, force: bool) -> None:

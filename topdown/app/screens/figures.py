@@ -11,11 +11,6 @@ DELTA = Fraction(1, 10**10)  # the delta every screen quotes
 SYMBOL = {"rho": "ρ", "epsilon": "ε", "epsilon_delta": "ε"}
 
 
-def exact(value: Fraction) -> str:
-    """Write an exact number: `1173587180/471061179`, `2`."""
-    return str(value)
-
-
 def decimal(value: Fraction, digits: int = 4, *, up: bool = False, down: bool = False) -> str:
     """Write an exact number rounded to some digits, up or down where it is a claim; no float in between."""
     return fixed(value, digits, up=True if up else False if down else None)
@@ -34,12 +29,12 @@ def tiny(value: Fraction) -> str:
 
 def both(value: Fraction) -> str:
     """Write an exact number, with its decimal if it is not short."""
-    return exact(value) if len(str(value)) <= 5 else f"{exact(value)} ≈ {decimal(value, up=True)}"
+    return str(value) if len(str(value)) <= 5 else f"{value} ≈ {decimal(value, up=True)}"
 
 
 def both_tiny(value: Fraction) -> str:
     """Write a delta exactly, with its decimal if it is not short."""
-    return exact(value) if len(str(value)) <= 12 else f"{exact(value)} ≈ {tiny(value)}"
+    return str(value) if len(str(value)) <= 12 else f"{value} ≈ {tiny(value)}"
 
 
 def two_digits(value: float) -> str:
