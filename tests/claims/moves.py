@@ -23,11 +23,12 @@ Word = str | Callable[[World], object]
 
 @dataclass(frozen=True)
 class Move:
-    """One step: its name in a report, when it can be made, and what it does."""
+    """One step: its name in a report, when it can be made, what it does, whether it changes files of a release."""
 
     name: str
     can: Callable[[World], bool]
     act: Callable[[World], Said | None]
+    forges: bool = False
 
 
 def pgsr(*arguments: object) -> Said:
@@ -211,7 +212,7 @@ def _forge(file: str, change: Callable[[Path], None]) -> Move:
         change(world.releases / "first" / file)
         reseal(world.releases / "first")
 
-    return Move(f"change {file} of first", _has("first"), act)
+    return Move(f"change {file} of first", _has("first"), act, forges=True)
 
 
 def _flatter(certificate: Path) -> None:
@@ -291,7 +292,7 @@ DISK_MOVES = (
     ),
 )
 FILE_MOVES = (
-    Move("exchange noise of two releases", _has("first", "second"), _exchange_noise),
+    Move("exchange noise of two releases", _has("first", "second"), _exchange_noise, forges=True),
     _forge("microdata/persons.parquet", lambda path: edit_table(path, _one_more)),
     _forge("certificate.json", _flatter),
     _forge("ledger.jsonl", _cut),

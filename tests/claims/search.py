@@ -30,15 +30,17 @@ class Counterexample:
         return f"{self.start}: {' > '.join(self.moves)}: {self.claim}"
 
 
-def false_claims(world: World, said: Said | None, drawn_before: Fraction) -> Iterator[str]:
-    """Name the claims that the last move made false, by the observer's own count and by digests of whole folders.
+def false_claims(world: World, move: Move) -> Iterator[str]:
+    """Make a move; name the claims that it made false, by the observer's own count and by digests of whole folders.
 
     * Whoever states what everything released costs states at least what was drawn.
     * Nothing is drawn beyond the limit.
     * verify passes a release as it was finished, and no other folder.
     * A command ends with an answer or an error of its own, not with an internal error.
     """
-    statements, new = world.look()
+    drawn_before = world.seen.drawn
+    said = move.act(world)
+    statements, new = world.look(forged=move.forges)
     yield from _of_answers(said, statements)
     yield from _of_verify(world, new)
     if RESTORED_TOGETHER in world.seen.exceptions:
@@ -83,8 +85,7 @@ def replay(folder: Path, start: str, *moves: str) -> list[str]:
     begin(world, *STARTS[start][0])
     found: list[str] = []
     for name in moves:
-        before = world.seen.drawn
-        found += false_claims(world, BY_NAME[name].act(world), before)
+        found += false_claims(world, BY_NAME[name])
     return found
 
 
@@ -121,7 +122,7 @@ def _breadth_first(
             if not move.can(world):
                 continue
             after = (*made, move.name)
-            false = _tried(world, move)
+            false = list(false_claims(world, move))
             yield from (Counterexample(start, after, claim) for claim in false)
             state = world.signature()
             if not false and len(after) < depth and state not in known:
@@ -129,8 +130,3 @@ def _breadth_first(
                 known.add(state)
                 waiting.append((after, folder, world.save(folder)))
         shutil.rmtree(saved)
-
-
-def _tried(world: World, move: Move) -> list[str]:
-    before = world.seen.drawn
-    return list(false_claims(world, move.act(world), before))

@@ -136,8 +136,11 @@ class World:
             total.update(path.read_bytes() if path.is_file() else b"")
         return total.hexdigest()
 
-    def look(self) -> tuple[list[dict[str, Any]], list[str]]:
+    def look(self, *, forged: bool = False) -> tuple[list[dict[str, Any]], list[str]]:
         """Note all draws and finished releases that are on the disk.
+
+        Args:
+            forged: somebody has just changed files, so that a release that is another one now was not finished anew.
 
         Returns:
             the statement about everything released of each release that is new, and the names of the new ones.
@@ -149,8 +152,11 @@ class World:
         stated, new = [], []
         for certificate in sorted(self.releases.glob("*/certificate.json")):
             name = certificate.parent.name
-            if name not in self.seen.finished and (certificate.parent / "manifest.json").exists():
-                self.seen.finished[name] = self.digest(name)
+            if not (certificate.parent / "manifest.json").exists() or (name in self.seen.finished and forged):
+                continue
+            digest = self.digest(name)
+            if self.seen.finished.get(name) != digest:
+                self.seen.finished[name] = digest
                 new.append(name)
                 document = json.loads(certificate.read_text())
                 everything = document.get("privacy", document).get("everything_released")
