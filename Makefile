@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow lint format bench wheel clean
+.PHONY: demo test test-slow lint format bench docs wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/topdown demo --out demo-release
@@ -29,6 +29,9 @@ bench: $(VENV)/.installed-dev
 	mkdir -p bench/results
 	$(BIN)/python -m pytest bench -q -s -p no:cacheprovider --benchmark-json=bench/results/bench.json
 
+docs: $(VENV)/.installed-dev
+	$(BIN)/python docs/site/build.py --out site
+
 wheel: $(VENV)/.installed-dev
 	$(BIN)/python -m build --wheel
 
@@ -45,7 +48,7 @@ $(VENV)/.installed-dev: pyproject.toml $(VENV)/.created
 	touch $@ $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) dist demo-release .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist site demo-release .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The wheel must work without the checkout: a fresh environment elsewhere runs the demo from it.
 wheel-test: wheel

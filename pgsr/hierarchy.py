@@ -71,7 +71,7 @@ class Tree:
 
     @property
     def n_nodes(self) -> int:
-        """Regions |R| of all levels together."""
+        """Number of regions of all levels together."""
         return int(self.offsets[-1])
 
     @property

@@ -1,0 +1,83 @@
+"""The site of the documentation: built without a warning, every link leads somewhere, answers are two clicks away."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from topdown.app import COMMANDS, pages
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
+
+QUESTIONS = {
+    "how do I make my first release": ("tutorials/first-release.html", "topdown generate"),
+    "what may I tell the board about privacy": ("explanation/what-the-number-means.html", "times in 100"),
+    "how far off is the count of my town": ("explanation/intervals.html", "topdown interval"),
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site once; a warning of sphinx is an error."""
+    pytest.importorskip("sphinx", reason="sphinx is not installed: make docs")
+    out = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, ROOT / "docs" / "site" / "build.py", "--out", out],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (built.returncode, built.stderr) == (0, "")
+    return out
+
+
+def links(page: Path) -> set[Path]:
+    """Return the files that a page links to, itself apart."""
+    found = re.findall(r'(?:href|src)="([^"#?]+)', page.read_text(encoding="utf-8"))
+    own = [target for target in found if not re.match(r"[a-z]+:", target)]
+    return {(page.parent / target).resolve() for target in own} - {page}
+
+
+def test_every_link_leads_to_a_file(site: Path) -> None:
+    """A dead link ends somebody's search."""
+    dead = {
+        (str(page.relative_to(site)), str(target))
+        for page in site.rglob("*.html")
+        for target in links(page)
+        if not target.exists()
+    }
+    assert dead == set()
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    """A page that loads a font or a script from elsewhere does not work in a room without a network."""
+    loaded = [
+        (page.name, found)
+        for page in site.rglob("*.html")
+        for found in re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?:[^"]+)"', page.read_text())
+    ]
+    assert loaded == []
+
+
+def test_three_questions_are_answered_within_two_clicks(site: Path) -> None:
+    """Whoever opens the site for the first time has one of these questions."""
+    first = links(site / "index.html")
+    second = {target for page in first if page.suffix == ".html" for target in links(page)}
+    for answer, words in QUESTIONS.values():
+        assert (site / answer).resolve() in first | second
+        assert words in re.sub(r"<[^>]+>", "", (site / answer).read_text(encoding="utf-8"))
+
+
+def test_every_command_and_every_error_has_its_place(site: Path) -> None:
+    """A reference that is made from the code leaves nothing out."""
+    commands = (site / "reference" / "topdown-commands.html").read_text(encoding="utf-8")
+    errors = (site / "reference" / "errors.html").read_text(encoding="utf-8")
+    for name in (name for listed in COMMANDS.values() for name in listed):
+        assert f'id="topdown-{name}"' in commands
+    for code in pages():
+        assert f'id="{code.lower()}"' in errors
