@@ -93,6 +93,13 @@ def optimal_weights(epsilon: Fraction, delta: Fraction) -> tuple[str, ...]:
     return tuple(str(weight) for weight in law.weights[law.last :])
 
 
+def count_weights(law: NoiseLaw, epsilon: Fraction, delta: Fraction) -> tuple[str, ...]:
+    """Return the weights of 0, 1, 2, .. of a law that keeps a promise of one count; see `optimal_weights`."""
+    if law.weights is None:
+        return optimal_weights(epsilon, delta)
+    return tuple(map(str, law.weights(epsilon, delta)))
+
+
 def check_delta(delta: Fraction | None, *, large: bool) -> Fraction:
     """Return the delta of a budget, which all queries share; ConfigError C050, C152, C154 for one that may not be."""
     if delta is None:
@@ -394,7 +401,7 @@ def _plan_measurement(run: RunFile, query: Query, share: Fraction, cost: Fractio
     if not law.has_delta or run.budget.epsilon is None or run.budget.delta is None:
         return plain
     paid = replace(plain, delta=run.budget.delta * cost / run.budget.epsilon)
-    return replace(paid, weights=optimal_weights(parameter, paid.count_delta))
+    return replace(paid, weights=count_weights(law, parameter, paid.count_delta))
 
 
 def _plan_level(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
+from math import isqrt, sqrt
 from typing import TYPE_CHECKING
 
 from topdown.privacy.laws.distribution import (
@@ -17,6 +17,7 @@ from topdown.privacy.laws.distribution import (
 from topdown.privacy.laws.geometric import discrete_laplace
 
 if TYPE_CHECKING:
+    from topdown.arrays import Floats
     from topdown.privacy.bits import BitSource
 
 MAX_VARIANCE = 1 << 54  # then P(|X| >= 2^31) < 2^-180, so the int32 guard never shapes the law
@@ -47,6 +48,10 @@ class DiscreteGaussian(FormulaDistribution):
     def energy(self, k: int) -> Fraction:
         """Return -log of pmf(k) / pmf(0), exactly."""
         return Fraction(k * k, 2 * self.variance)
+
+    def log_odds(self, k: Floats, other: Floats) -> Floats:
+        """Return log P(X = k) - log P(X = other) of whole numbers, both (n,)."""
+        return (other - k) * (other + k) / (2 * float(self.variance))
 
     def half_width(self, n_bits: int) -> int:
         """Return a k past which the tail is below about 2^-n_bits (for sizes and routes, not for proofs)."""
@@ -91,10 +96,11 @@ DISCRETE_GAUSSIAN = NoiseLaw(
     loss_of_one=lambda variance, shift: Fraction(
         shift * shift, 2 * variance
     ),  # Canonne, Kamath, Steinke 2020, Thm 4
+    composed_as="gaussian",
     variance=lambda variance, _: variance,
+    stddev=lambda variance, _: sqrt(float(variance)),
     calibrated=lambda rho, _, l2_squared: Fraction(l2_squared, 2 * rho),
     most=((1 << 31) // 14) * ((1 << 31) // 14),  # 14 standard deviations
     usual="rho + 2 sqrt(rho ln(1/delta))",
-    symbol="ρ",
     distribution=lambda variance, _: DiscreteGaussian(variance),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sinh, sqrt
 from typing import TYPE_CHECKING
 
 from topdown.privacy.laws.distribution import (
@@ -17,6 +18,7 @@ from topdown.privacy.laws.distribution import (
 )
 
 if TYPE_CHECKING:
+    from topdown.arrays import Floats
     from topdown.privacy.bits import BitSource
 
 MAX_SCALE = 1 << 24  # then P(|X| >= 2^31) < 2^-180, so the int32 guard never shapes the law
@@ -45,6 +47,10 @@ class TwoSidedGeometric(FormulaDistribution):
     def energy(self, k: int) -> Fraction:
         """Return -log of pmf(k) / pmf(0), exactly."""
         return Fraction(abs(k), self.scale)
+
+    def log_odds(self, k: Floats, other: Floats) -> Floats:
+        """Return log P(X = k) - log P(X = other) of whole numbers, both (n,)."""
+        return (abs(other) - abs(k)) / float(self.scale)
 
     def half_width(self, n_bits: int) -> int:
         """Return a k past which the tail is below about 2^-n_bits (for sizes and routes, not for proofs)."""
@@ -83,17 +89,23 @@ def discrete_laplace(scale: Fraction, bits: BitSource) -> int:
         return -magnitude if negative else magnitude
 
 
+def _stddev(scale: Fraction) -> float:
+    half = 1 / (2 * float(scale))
+    return 0.0 if half > 300 else 1 / (sqrt(2) * sinh(half))
+
+
 TWO_SIDED_GEOMETRIC = NoiseLaw(
     name="two_sided_geometric",
     mechanism="geometric",
     loss_name="epsilon",
     parameter_name="scale",
     loss_of_one=lambda scale, shift: Fraction(shift, scale),  # Ghosh, Roughgarden, Sundararajan 2009
+    composed_as="geometric",
     # 2 t^2 exceeds the exact variance 1 / (2 sinh(1/2t)^2) by at most 1/6; weights need close numbers, not exact ones.
     variance=lambda scale, _: 2 * scale * scale,
+    stddev=lambda scale, _: _stddev(scale),
     calibrated=lambda epsilon, l1, _: Fraction(l1, epsilon),
     most=(1 << 31) // 90,  # 90 scales
     usual="epsilon",
-    symbol="ε",
     distribution=lambda scale, _: TwoSidedGeometric(scale),
 )
