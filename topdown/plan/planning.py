@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -43,6 +44,9 @@ from topdown.plan.release_chain import ReleaseChain, check_guarantee
 from topdown.plan.run_file import EstimatesTable, LevelTable, PassTable, RunFile
 from topdown.privacy.laws import LAWS, NoiseLaw, law_of_mechanism
 from topdown.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from topdown.formats.common import LawName
 
 
 def check_shares(shares: Mapping[str, Fraction], what: str) -> None:
@@ -397,7 +401,7 @@ def _plan_measurement(run: RunFile, query: Query, share: Fraction, cost: Fractio
     """Return a query with the noise that makes it cost a part of the budget."""
     law = law_of_mechanism(run.mechanism)
     parameter = calibrate_noise(law, cost, query, Relation.named(run.neighbours))
-    plain = MeasurementPlan(query.name, query.n_answers, share, cost, law.name, parameter)
+    plain = MeasurementPlan(query.name, query.n_answers, share, cost, cast("LawName", law.name), parameter)
     if not law.has_delta or run.budget.epsilon is None or run.budget.delta is None:
         return plain
     paid = replace(plain, delta=run.budget.delta * cost / run.budget.epsilon)
