@@ -397,10 +397,12 @@ def _plan_budget(run: RunFile) -> tuple[Fraction, Fraction]:
     return budget, check_delta(given.delta, large=given.large_delta) if law.has_delta else Fraction(0)
 
 
-def _plan_measurement(run: RunFile, query: Query, share: Fraction, cost: Fraction) -> MeasurementPlan:
+def _plan_measurement(
+    run: RunFile, query: Query, relation: Relation, share: Fraction, cost: Fraction
+) -> MeasurementPlan:
     """Return a query with the noise that makes it cost a part of the budget."""
     law = law_of_mechanism(run.mechanism)
-    parameter = calibrate_noise(law, cost, query, Relation.named(run.neighbours))
+    parameter = calibrate_noise(law, cost, query, relation)
     plain = MeasurementPlan(query.name, query.n_answers, share, cost, cast("LawName", law.name), parameter)
     if not law.has_delta or run.budget.epsilon is None or run.budget.delta is None:
         return plain
@@ -428,12 +430,12 @@ def _plan_level(
                 code="C075",
                 fix="keep one of them, with the share of both",
             )
-    loss = budget * table.share
+    loss, relation = budget * table.share, Relation.named(run.neighbours, schema.unit)
     measurements = []
     for name, share in table.queries.items():
         with locating_errors("level", number, "queries", name):
             query = parse_query(schema, name)
-            measurements.append(_plan_measurement(run, query, share, loss * share))
+            measurements.append(_plan_measurement(run, query, relation, share, loss * share))
     of_root = depth == 0 and bool(table.root_passes)
     with locating_errors("level", number, "root_passes" if of_root else "passes"):
         passes = plan_passes(table, schema, is_root=of_root)

@@ -81,7 +81,8 @@ def _log_masses(noise: NoiseDistribution, values: Floats) -> Floats:
     sizes = np.abs(values)
     if isinstance(noise, FormulaDistribution):
         slope, bend = noise.energy(1), noise.energy(2) - 2 * noise.energy(1)  # energies are quadratic
-        return -(float(slope) * sizes + float(bend) / 2 * sizes * (sizes - 1))
+        energies: Floats = float(slope) * sizes + float(bend) / 2 * sizes * (sizes - 1)
+        return -energies
     known = np.array([math.log(float(noise.pmf(k, 60)[0])) for k in range(noise.half_width(60) + 1)])
     place = sizes.astype(np.int64)
     return np.where(place < len(known), known[np.minimum(place, len(known) - 1)], _NEVER)
