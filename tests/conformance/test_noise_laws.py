@@ -12,10 +12,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from topdown.app.screens import stddev
-from topdown.formats import PlanMeasurement
+from topdown.formats import LawName, Mechanism
 from topdown.measure import noise_law
-from topdown.plan import MeasurementPlan, optimal_weights
+from topdown.plan import MeasurementPlan, count_weights
 from topdown.practice import LikelihoodRatios, PairAnswers
 from topdown.privacy import (
     AesBits,
@@ -27,16 +26,16 @@ from topdown.privacy import (
     protected_attributes,
 )
 from topdown.privacy import laws as privacy_laws
+from topdown.privacy.accountant import NoisyCounts, compose_noise
 from topdown.privacy.laws import (
     LAWS,
-    LawName,
     NoiseLaw,
     WeightedInteger,
     cdf_interval,
     law_of_mechanism,
     pmf_interval,
 )
-from topdown.verify import DrawnNoise, MovedCounts, check_measurements, check_privacy, loss_of
+from topdown.verify import DrawnNoise, MovedCounts, law_problem, loss_of, loss_of_laws, noise_laws
 
 PARAMETER = Fraction(9, 2)
 EPSILON, DELTA = Fraction(1, 2), Fraction(1, 1000)
@@ -48,7 +47,7 @@ def measured(law: NoiseLaw) -> MeasurementPlan:
     plain = MeasurementPlan("total", 1, Fraction(1), Fraction(1), law.name, PARAMETER)
     if not law.has_delta:
         return plain
-    weights = optimal_weights(EPSILON, DELTA)
+    weights = count_weights(law, EPSILON, DELTA)
     return replace(plain, loss=2 * EPSILON, parameter=EPSILON, delta=2 * DELTA, weights=weights)
 
 
@@ -68,7 +67,7 @@ def test_noise_is_drawn_as_it_is_planned(law: NoiseLaw) -> None:
     outcomes = range(-found.half_width(60), found.half_width(60) + 1)
     variance = sum(float(pmf_interval(found, k, 60)[0]) * k * k for k in outcomes)
     assert float(plan.variance) == pytest.approx(variance, abs=1e-6 if law.has_delta else 1 / 6)
-    assert stddev(law.name, plan.parameter, plan.variance) ** 2 == pytest.approx(variance, rel=1e-6)
+    assert plan.stddev**2 == pytest.approx(variance, rel=1e-6)
     assert len(Sampler(found, AesBits()).draw(3)) == 3
     bits = SimulationBits(1)  # one by one, as what is too wide for a table
     slow = np.array([draw_one(found, bits) for _ in range(4000)], dtype=float)
@@ -82,19 +81,12 @@ def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
     told = Measurement(
         0, "land", "total", frozenset(), plan.parameter, law.name, plan.count_delta, plan.whole_weights
     )
-    doc = PlanMeasurement(
-        query="total",
-        n_answers=1,
-        share="1",
-        loss="1",
-        law=law.name,
-        parameter=str(plan.parameter),
-        weights=[str(weight) for weight in plan.weights],
-    )
-    assert check_measurements._variance(doc) == plan.variance
-    assert (
-        check_privacy._LAWS[law.loss_name] == law.name
-    )  # else what a ledger holds is composed by another law
+    known = noise_laws.LAWS[law.name]
+    assert known.variance(plan.parameter, plan.weights) == plan.variance
+    assert (known.mechanism, known.loss_name) == (law.mechanism, law.loss_name)
+    assert known.composed_as == law.composed_as  # else what a ledger holds is composed by another engine
+    for n_moved in (1, 2):
+        assert known.parameter(Fraction(3, 7), n_moved) == law.calibrated(Fraction(3, 7), n_moved, n_moved)
     for shift, counts in ((1, 2), (3, 1)):
         if law.has_delta and shift > 1:
             with pytest.raises(ValueError, match="move by 1"):
@@ -130,15 +122,20 @@ def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
 
 @each_law
 def test_a_law_keeps_the_delta_that_is_charged(law: NoiseLaw) -> None:
-    """Summed by hand, the worst event exceeds e^epsilon times its twin by the charged delta: no more, and no less."""
+    """Summed by hand, the worst event exceeds e^epsilon times its twin by the charged delta, and not by far less."""
     plan = measured(law)
     if not law.has_delta:
         assert plan.count_delta == 0
         return
-    found = noise_law(plan)
+    found, known = noise_law(plan), noise_laws.LAWS[law.name]
+    assert law_problem(plan.weights, EPSILON, DELTA, known.is_due) == ""
+    assert law_problem(plan.weights, EPSILON / 2, DELTA, known.is_due)
+    assert law_problem(
+        plan.weights, EPSILON, 2 * DELTA, known.is_due
+    )  # more private than charged: another law
     line = [found.mass(k) / 2**128 for k in range(-60, 61)]
     needed = sum(max(p - math.exp(EPSILON) * q, 0) for p, q in zip(line[1:], line, strict=False))
-    assert needed == pytest.approx(float(DELTA), rel=1e-9)
+    assert DELTA / 2 < needed <= DELTA * (1 + Fraction(1, 10**9))
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -176,7 +173,39 @@ def test_every_file_of_laws_is_held_to_this() -> None:
     for file in Path(privacy_laws.__file__).parent.glob("*.py"):
         module = import_module(f"topdown.privacy.laws.{file.stem}")
         found |= {one.name for one in vars(module).values() if isinstance(one, NoiseLaw)}
-    assert found == set(LAWS) == set(get_args(LawName))
+    assert found == set(LAWS) == set(get_args(LawName)) == set(noise_laws.LAWS)
+    assert {law.mechanism for law in LAWS.values()} == set(get_args(Mechanism))
+
+
+@each_law
+def test_what_composes_a_law_fits_its_loss(law: NoiseLaw) -> None:
+    """A ledger adds up losses of one name: an engine for another would make it state what nobody charged."""
+    due = {"rho": {"gaussian"}, "epsilon": {"geometric", "bound"}, "epsilon_delta": {"weights"}}
+    assert law.composed_as in due[law.loss_name]
+    assert law.weights is None or law.has_delta
+
+
+def test_a_composition_of_two_laws_is_between_nothing_and_their_epsilon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Noise of which only epsilon is known must not be composed as if it were geometric: that promised too much."""
+    plain, known = LAWS["two_sided_geometric"], noise_laws.LAWS["two_sided_geometric"]
+    monkeypatch.setitem(LAWS, "other", replace(plain, name="other", composed_as="bound"))
+    monkeypatch.setitem(noise_laws.LAWS, "other", replace(known, name="other", composed_as="bound"))
+    rows = [NoisyCounts(name, PARAMETER, 2) for name in (plain.name, "other")]
+    loss = compose_noise(rows, "epsilon")
+    own = loss_of_laws("epsilon", [(m.law, MovedCounts(m.parameter, m.shift, m.count)) for m in rows])
+    assert loss.epsilon == own.epsilon("0").upper == 4 / PARAMETER
+    odds = math.exp(4 / PARAMETER)
+    for guess in (loss.best_guess(), own.guess):
+        assert guess.lower == Fraction(1, 2)
+        assert float(guess.upper) == pytest.approx(odds / (1 + odds))
+    assert (
+        compose_noise(rows[:1], "epsilon").best_guess().upper
+        < compose_noise(rows[1:], "epsilon").best_guess().upper
+    )
+    with pytest.raises(ValueError, match="does not add up"):
+        compose_noise(rows, "rho")
 
 
 @each_law

@@ -96,7 +96,7 @@ def plan_summary(prepared: PreparedRun) -> dict[str, Any]:
                     "law": m.law,
                     "parameter": exact_text(m.parameter),
                     "variance": exact_text(m.variance),
-                    "stddev": figures.stddev(m.law, m.parameter, m.variance),
+                    "stddev": m.stddev,
                 }
                 for level in plan.levels
                 for m in level.measurements

@@ -42,9 +42,7 @@ def estimate_needs(plan: Plan, n_solves: int) -> dict[str, Any]:
         every = level.n_measured * sum(m.n_answers for m in level.measurements)
         listed = plan.numbers_at(depth) / every if every else 0.0  # below one for an extension
         bits += listed * sum(
-            level.n_measured
-            * m.n_answers
-            * max(1.0, log2(4.14 * max(figures.stddev(m.law, m.parameter, m.variance), 0.3)))
+            level.n_measured * m.n_answers * max(1.0, log2(4.14 * max(m.stddev, 0.3)))
             for m in level.measurements
         )
     nodes = sum(level.n_nodes for level in plan.levels)

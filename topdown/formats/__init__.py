@@ -6,7 +6,7 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.formats.accuracy_documents import IntervalsHeld
-    from topdown.formats.common import Count, Part, Rational
+    from topdown.formats.common import Count, LawName, Mechanism, Part, Rational
     from topdown.formats.json_schema import (
         DOCUMENTS,
         document_names,
@@ -23,6 +23,8 @@ __all__ = [
     "Count",
     "IntervalsHeld",
     "InvariantRules",
+    "LawName",
+    "Mechanism",
     "Part",
     "Plan",
     "PlanMeasurement",

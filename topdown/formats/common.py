@@ -34,6 +34,14 @@ Neighbours = Literal["bounded", "add_remove"]
 LossName = Literal["rho", "epsilon", "epsilon_delta"]
 
 
+LawName = Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
+"""Of noise, in plans, ledgers and measurement files."""
+
+
+Mechanism = Literal["discrete_gaussian", "geometric", "optimal"]
+"""The same laws, as run files and settings name them."""
+
+
 class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A document or a part of one."""
 

@@ -11,8 +11,10 @@ from topdown.formats.common import (
     Composed,
     Count,
     EstimateOfLevel,
+    LawName,
     LedgerId,
     LossName,
+    Mechanism,
     Neighbours,
     Numbers,
     Part,
@@ -26,7 +28,6 @@ from topdown.formats.common import (
     UsualConversions,
 )
 from topdown.formats.noise_documents import Up
-from topdown.formats.release_documents import Law, Mechanism
 
 Needs = Literal["nothing", "combination_table"]
 
@@ -137,7 +138,7 @@ class PlannedQuery(Part, frozen=True, kw_only=True):
     n_answers: Count
     loss: Rational
     delta: Rational | UnsetType = UNSET
-    law: Law
+    law: LawName
     parameter: Rational
     variance: Rational
     stddev: float

@@ -13,8 +13,10 @@ from topdown.formats.common import (
     Count,
     CurvePoint,
     EstimateOfLevel,
+    LawName,
     LedgerSecrets,
     LossName,
+    Mechanism,
     Neighbours,
     Part,
     Positive,
@@ -24,12 +26,6 @@ from topdown.formats.common import (
     Sha256,
     Step,
 )
-
-Law = Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
-
-
-Mechanism = Literal["discrete_gaussian", "geometric", "optimal"]
-
 
 Cells = list[tuple[str, list[str]]]
 """Attributes and their labels: cells with one of them each."""
@@ -124,7 +120,7 @@ class PlanMeasurement(Part, frozen=True, kw_only=True):
     n_answers: Count
     share: Rational
     loss: Rational
-    law: Law
+    law: LawName
     parameter: Rational
     delta: Rational | UnsetType = UNSET
     weights: list[Weight] | UnsetType = UNSET

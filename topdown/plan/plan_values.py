@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from math import sqrt
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,10 +19,10 @@ import msgspec
 
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
+from topdown.formats.common import LawName, LossName, Mechanism
 from topdown.formats.strict_toml import dec_hook, enc_hook
 from topdown.model import KINDS, Invariants, Query, Schema, parse_query
-from topdown.plan.run_file import Mechanism
-from topdown.privacy.laws import LAWS, LawName, LossName, law_of_mechanism
+from topdown.privacy.laws import LAWS, law_of_mechanism
 from topdown.privacy.relation import Neighbours, Relation
 
 VERSION = 2  # of plan.json
@@ -60,6 +61,11 @@ class MeasurementPlan:
     def variance(self) -> Fraction:
         """Variance of the noise in records squared, as the solver weighs it."""
         return LAWS[self.law].variance(self.parameter, self.whole_weights)
+
+    @property
+    def stddev(self) -> float:
+        """Standard deviation of the noise itself, in records, for screens and foreseen sizes."""
+        return sqrt(float(LAWS[self.law].own_variance(self.parameter, self.whole_weights)))
 
     @property
     def whole_weights(self) -> tuple[int, ...]:

@@ -39,6 +39,7 @@ from topdown.plan.release_chain import (
     refuse_resolved,
 )
 from topdown.plan.run_file import RunFile, load_run_file, load_schema
+from topdown.privacy.laws import law_of_mechanism
 from topdown.resources import find
 
 
@@ -217,9 +218,9 @@ def _check_base_given(run: RunFile, path: Path, base: Path | None) -> None:
             fix=f"use: topdown extend {path} --base RELEASE --out DIR; to look first: "
             f"topdown plan {path} --base RELEASE",
         )
-    if run.base is not None and run.mechanism == "optimal":
+    if run.base is not None and law_of_mechanism(run.mechanism).has_delta:
         raise ConfigError(
-            'an extension cannot have mechanism "optimal"',
+            f'an extension cannot have mechanism "{run.mechanism}"',
             code="C157",
             fix='write mechanism = "discrete_gaussian" or "geometric", like the release it extends',
             key=("mechanism",),

@@ -12,13 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from topdown.errors import ConfigError, TopdownError
+from topdown.formats.common import Mechanism
 from topdown.formats.strict_toml import add_location, dec_hook, read_toml
 from topdown.inputs import locate_table
 from topdown.model import Attribute, Recode, Schema
 from topdown.output_paths import checked_name, checked_path, refuse_same_file
 from topdown.privacy.relation import Neighbours
-
-Mechanism = Literal["discrete_gaussian", "geometric", "optimal"]
 
 
 class AttributeTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -21,13 +21,12 @@ from topdown.practice.neighbour_pairs import AuditedAnswer, NeighbourPair
 from topdown.practice.repeated_draws import PairAnswers
 from topdown.privacy.accountant import (
     ComposedLoss,
-    Composition,
-    MovedCounts,
+    NoisyCounts,
     PairLoss,
     PureLoss,
-    loss_distribution,
+    compose_noise,
 )
-from topdown.privacy.laws import UNIT, LawName, Weights
+from topdown.privacy.laws import LAWS, FormulaDistribution, NoiseDistribution, Weights
 
 Runs = NDArray[np.int32]
 
@@ -49,7 +48,7 @@ class LikelihoodRatios:
     """
 
     answers: PairAnswers
-    law: LawName
+    law: str
     targets: Sequence[AuditedAnswer | None]
 
     def of(self, runs: Runs) -> Floats:
@@ -61,30 +60,31 @@ class LikelihoodRatios:
             [[target in (None, self.answers.target[i]) for i in moved] for target in self.targets],
             dtype=float,
         ).reshape(len(self.targets), len(moved))
+        weights = self.answers.weights or ((),) * self.answers.truth.shape[1]
+        noise = [
+            LAWS[self.law].distribution(Fraction(own), weights[i])
+            for i, own in zip(moved, parameter, strict=True)
+        ]
         out = np.zeros((len(self.targets), len(runs)))
         for start in range(0, runs.shape[1], len(self.answers.target)):
             noisy = runs[:, start + moved].T.astype(np.float64)
-            match self.law:
-                case "discrete_gaussian":
-                    noisy -= ((first + second) / 2)[:, None]
-                    out += (counts * ((second - first) / parameter)) @ noisy
-                case "two_sided_geometric":
-                    noisy = np.abs(noisy - first[:, None]) - np.abs(noisy - second[:, None])
-                    out += (counts / parameter) @ noisy
-                case "optimal_integer":
-                    own = [self.answers.weights[i] for i in moved]
-                    odds = [
-                        _log_ratio(w, x - b) - _log_ratio(w, x - a)
-                        for w, x, a, b in zip(own, noisy, first, second, strict=True)
-                    ]
-                    out += counts @ np.array(odds).reshape(noisy.shape)
+            odds = [
+                _log_masses(own, x - b) - _log_masses(own, x - a)
+                for own, x, a, b in zip(noise, noisy, first, second, strict=True)
+            ]
+            out += counts @ np.array(odds).reshape(noisy.shape)
         return out
 
 
-def _log_ratio(weights: Weights, noise: Floats) -> Floats:
-    """Return the logarithm of each noise's probability; for what the law never gives that of e^-1000."""
-    known = np.array([math.log(weight) for weight in weights]) - math.log(UNIT)
-    place = np.abs(noise).astype(np.int64)
+def _log_masses(noise: NoiseDistribution, values: Floats) -> Floats:
+    """Return the logarithm of each value's probability, up to a constant; of what never happens that of e^-1000."""
+    sizes = np.abs(values)
+    if isinstance(noise, FormulaDistribution):
+        slope, bend = noise.energy(1), noise.energy(2) - 2 * noise.energy(1)  # energies are quadratic
+        energies: Floats = float(slope) * sizes + float(bend) / 2 * sizes * (sizes - 1)
+        return -energies
+    known = np.array([math.log(float(noise.pmf(k, 60)[0])) for k in range(noise.half_width(60) + 1)])
+    place = sizes.astype(np.int64)
     return np.where(place < len(known), known[np.minimum(place, len(known) - 1)], _NEVER)
 
 
@@ -199,24 +199,20 @@ def loss_of(
         chosen: levels and measurements that are looked at; None: all.
     """
     moved = tuple(
-        (m.parameter, pair.moved[depth][q], m.count_delta, m.whole_weights)
+        (m.law, m.parameter, pair.moved[depth][q], m.count_delta, m.whole_weights)
         for depth, level in enumerate(plan.levels)
         for q, m in enumerate(level.measurements)
         if pair.moved[depth][q] and (chosen is None or (depth, q) in chosen)
     )
-    law = plan.levels[0].measurements[0].law if plan.levels else ""
-    return _loss_of_rates(tuple(sorted(moved)), law)
+    return _loss_of_rates(tuple(sorted(moved)), plan.loss_name)
 
 
 @lru_cache(maxsize=1024)
-def _loss_of_rates(moved: tuple[tuple[Fraction, int, Fraction, Weights], ...], law: str) -> ComposedLoss:
-    if law == "optimal_integer":
-        return PairLoss(tuple(MovedCounts(weights, own, delta, n) for own, n, delta, weights in moved))
-    if law == "discrete_gaussian" and moved:
-        return Composition(loss_distribution((parameter, 1, counts) for parameter, counts, _, _ in moved))
-    if moved:
-        return PureLoss.of_geometric((scale, counts) for scale, counts, _, _ in moved)
-    return PureLoss(Fraction(0), 0, law)
+def _loss_of_rates(
+    moved: tuple[tuple[str, Fraction, int, Fraction, Weights], ...], loss_name: str
+) -> ComposedLoss:
+    rows = (NoisyCounts(law, parameter, n, 1, delta, weights) for law, parameter, n, delta, weights in moved)
+    return compose_noise(rows, loss_name)
 
 
 def shown_loss(

@@ -26,15 +26,15 @@ from topdown.errors import ConfigError
 from topdown.privacy.accountant import (
     ComposedLoss,
     Composition,
-    MovedCounts,
     NoiseAndChoices,
+    NoisyCounts,
     PairLoss,
     PureLoss,
-    loss_distribution,
+    compose_noise,
 )
 from topdown.privacy.accountant import conversions as zcdp
 from topdown.privacy.exact_values import Enclosure, Threshold, delta_of, positive, significant
-from topdown.privacy.laws import LAWS, LawName, Weights
+from topdown.privacy.laws import LAWS, Weights
 from topdown.privacy.relation import Change, Relation
 
 Kind = Literal["presence", "everything", "attribute", "within_level"]
@@ -55,7 +55,7 @@ class Measurement:
     query: str
     attributes: frozenset[str]
     parameter: Fraction
-    law: LawName = "discrete_gaussian"
+    law: str = "discrete_gaussian"
     delta: Fraction = Fraction(0)
     weights: Weights = ()
 
@@ -118,14 +118,8 @@ def _composed_loss(rows: Sequence[Measurement], claim: Claim) -> ComposedLoss:
     """Return the composition of the measurements a change can touch: two counts each, one for presence."""
     touched = [m for m in rows if _touches(claim, m)]
     counts = Relation(Change.ADD_REMOVE if claim.kind == "presence" else Change.REPLACE).n_counts
-    law = LAWS[rows[0].law]
-    if law.has_delta:
-        return PairLoss(tuple(MovedCounts(m.weights, m.parameter, m.delta, counts) for m in touched))
-    if not touched or law.loss_name == "epsilon":
-        if touched:
-            return PureLoss.of_geometric((m.parameter, counts) for m in touched)
-        return PureLoss(Fraction(0), 0, rows[0].law)
-    return Composition(loss_distribution((m.parameter, 1, counts) for m in touched))
+    moved = (NoisyCounts(m.law, m.parameter, counts, 1, m.delta, m.weights) for m in touched)
+    return compose_noise(moved, LAWS[rows[0].law].loss_name)
 
 
 def _touches(claim: Claim, m: Measurement) -> bool:
@@ -341,7 +335,7 @@ def _cached_numbers(
         here = {str(loss.delta): Enclosure(loss.epsilon, loss.epsilon)}
         return {"delta": str(loss.delta)} | _accuracy_numbers(here, loss.best_guess(), loss.coordinates)
     if isinstance(loss, PureLoss):
-        is_pure = LAWS[loss.law].loss_name == "epsilon"
+        is_pure = loss.loss_name == "epsilon"
         at = [EVERY_DELTA] if is_pure else [str(d) for d in deltas]
         boxes = {d: Enclosure(loss.epsilon, loss.epsilon) for d in at}
         zero: Document = {} if is_pure else _zcdp_numbers(Fraction(0), deltas)

@@ -113,19 +113,10 @@ def _loss(intents: Iterable[Charge], times: int) -> ComposedLoss | NoiseAndChoic
 
 
 def _noise(drawn: Sequence[DrawnLaw], times: int) -> ComposedLoss:
-    from topdown.privacy.accountant.composition import Composition
-    from topdown.privacy.accountant.finite_losses import MovedCounts, PairLoss, PureLoss
+    from topdown.privacy.accountant.finite_losses import NoisyCounts, compose_noise
 
-    if drawn[0].loss_name == PAIRS:  # a ledger knows their promises, not their weights
-        return PairLoss(
-            tuple(MovedCounts((), law.parameter, law.delta, times * law.coordinates) for law in drawn)
-        )
-    if drawn[0].loss_name == "epsilon":
-        if any(law.shift > 1 for law in drawn):  # its losses have more than two values
-            epsilon = times * sum((law.loss for law in drawn), Fraction(0))
-            return PureLoss(epsilon, times * sum(law.coordinates for law in drawn))
-        return PureLoss.of_geometric((law.parameter, times * law.coordinates) for law in drawn)
-    return Composition.of((law.parameter, law.shift, times * law.coordinates) for law in drawn)
+    rows = (NoisyCounts(x.law, x.parameter, times * x.coordinates, x.shift, x.delta) for x in drawn)
+    return compose_noise(rows, drawn[0].loss_name)
 
 
 def _sentence(book: Book, change: StatedChange, times: int, exact: tuple[str, ...]) -> str:

@@ -21,9 +21,8 @@ from topdown.verify.session import EachSection
 from topdown.verify.verify_choice import is_choice
 
 if TYPE_CHECKING:
-    from topdown.verify.change_losses import ALPHAS, MovedCounts, loss_of
+    from topdown.verify.change_losses import ALPHAS, MovedCounts, loss_of, loss_of_laws
     from topdown.verify.check_certificate import check_manifest
-    from topdown.verify.check_plan import UNIT, delta_needed, law_problem
     from topdown.verify.check_privacy import Comparison, StatedRow
     from topdown.verify.derived_privacy import derive_privacy
     from topdown.verify.exact_arithmetic import (
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from topdown.verify.findings import Findings
     from topdown.verify.ledger_reader import DrawnNoise, load_ledger
     from topdown.verify.neighbour_changes import CountLimits, propagate_limits
+    from topdown.verify.noise_laws import UNIT, delta_needed, law_problem
     from topdown.verify.plan_reader import PlanFile, load_plan
     from topdown.verify.public_tree import Facts, Tree, closed_leaves, file_sections, lower_bounds
     from topdown.verify.query_labels import identity_reading, read_below, read_schema
@@ -77,6 +77,7 @@ __all__ = [
     "load_ledger",
     "load_plan",
     "loss_of",
+    "loss_of_laws",
     "lower_bounds",
     "propagate_limits",
     "read_below",

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from topdown.arrays import Floats
 from topdown.verify.exact_arithmetic import ROUNDED, Ends, digits_of, exp, tight_formula
 from topdown.verify.gaussian_sums import GaussianSum
+from topdown.verify.noise_laws import CheckedLaw, law_named
 
 WeightsAndCount = tuple[tuple[str, ...], int]  # weights of 0, 1, .. of a law, and how many counts move in it
 _LEAST, _MOST = 1 << 10, 1 << 12  # steps up to epsilon
@@ -141,7 +142,7 @@ class PureLoss:
         total: epsilon.
         counts: how many counts move.
         rho: 0 of a change that nothing measures, else None.
-        moved: (scale, counts) that move by one; empty where nothing is measured.
+        moved: (scale, counts) that move by one in geometric noise; empty where only epsilon is known.
     """
 
     total: Fraction
@@ -161,7 +162,7 @@ class PureLoss:
             right = sum(mass * ((loss > 0) + (loss >= 0)) for loss, mass in self._masses.items())
             return _rounded_outward(Fraction(right, 2 * _WHOLE))
         bound = _rounded_outward(self._odds / (1 + self._odds))
-        return Ends(Fraction(1, 2), bound.upper) if self.moved else bound
+        return Ends(Fraction(1, 2), bound.upper) if self.counts else bound
 
     @cached_property
     def powers(self) -> list[Ends]:
@@ -169,7 +170,7 @@ class PureLoss:
         if self._masses is not None:
             return [_rounded_outward(self._power(alpha)) for alpha in ALPHAS]
         bounds = [_rounded_outward(min(self._odds * a, 1 - (1 - a) / self._odds)) for a in ALPHAS]
-        if not self.moved:
+        if not self.counts:
             return bounds
         return [Ends(alpha, bound.upper) for alpha, bound in zip(ALPHAS, bounds, strict=True)]
 
@@ -299,14 +300,25 @@ class WidestEnds:
 
 
 def loss_of(law: str, moved: Iterable[MovedCounts]) -> ChangeLoss:
-    """Return the loss of counts moved in noise of one law: discrete_gaussian, two_sided_geometric, optimal_integer."""
-    merged: Counter[tuple[Fraction, int, Fraction]] = Counter()
-    for parameter, shift, count, delta in moved:
-        merged[parameter, shift, delta] += count
+    """Return the loss of counts moved in noise of one law, by name."""
+    return loss_of_laws(law_named(law).loss_name, ((law, m) for m in moved))
+
+
+def loss_of_laws(loss_name: str, moved: Iterable[tuple[str, MovedCounts]]) -> ChangeLoss:
+    """Return the loss of counts moved in independent noise of several laws, all of one kind of loss.
+
+    Args:
+        loss_name: rho, epsilon or epsilon_delta.
+        moved: name of the law, and the counts.
+    """
+    merged: Counter[tuple[str, Fraction, int, Fraction]] = Counter()
+    for law, (parameter, shift, count, delta) in moved:
+        merged[law, parameter, shift, delta] += count
     rows = (
-        MovedCounts(parameter, shift, n, delta) for (parameter, shift, delta), n in sorted(merged.items())
+        (law_named(law), MovedCounts(parameter, shift, n, delta))
+        for (law, parameter, shift, delta), n in sorted(merged.items())
     )
-    return _merged_loss(law, tuple(rows))
+    return _merged_loss(loss_name, tuple(rows))
 
 
 @lru_cache(maxsize=256)
@@ -316,18 +328,23 @@ def _gaussian_epsilon(loss: GaussianLoss, digits: int) -> Ends:
 
 
 @lru_cache(maxsize=64)
-def _merged_loss(law: str, moved: tuple[MovedCounts, ...]) -> ChangeLoss:
-    counts = sum(m.n for m in moved)
-    if law == "optimal_integer":
-        delta = sum((m.n * m.delta for m in moved), Fraction(0))
-        return PairLoss(sum((m.n * m.parameter for m in moved), Fraction(0)), min(delta, _ONE), counts)
-    if law == "two_sided_geometric":
-        total = sum((m.shift * m.n / m.parameter for m in moved), Fraction(0))
-        by_one = all(m.shift == 1 for m in moved)
-        return PureLoss(total, counts, None, tuple((m.parameter, m.n) for m in moved) if by_one else ())
-    if not moved:
+def _merged_loss(loss_name: str, moved: tuple[tuple[CheckedLaw, MovedCounts], ...]) -> ChangeLoss:
+    laws, rows = [law for law, _ in moved], [m for _, m in moved]
+    if strange := {law.name for law in laws if law.loss_name != loss_name}:
+        raise ValueError(f"noise of {min(strange)} does not add up to {loss_name}")
+    counts, composed_as = sum(m.n for m in rows), {law.composed_as for law in laws}
+    losses = [law.loss(m.parameter, m.shift) for law, m in zip(laws, rows, strict=True)]
+    total = sum((m.n * one for m, one in zip(rows, losses, strict=True)), Fraction(0))
+    if loss_name == "epsilon_delta":
+        return PairLoss(total, min(sum((m.n * m.delta for m in rows), Fraction(0)), _ONE), counts)
+    if loss_name == "epsilon":
+        two_valued = composed_as == {"geometric"} and all(m.shift == 1 for m in rows)
+        return PureLoss(total, counts, None, tuple((m.parameter, m.n) for m in rows) if two_valued else ())
+    if not rows:
         return PureLoss(Fraction(0), 0, Fraction(0))
-    return GaussianLoss(GaussianSum([(m.parameter, m.shift, m.n) for m in moved]))
+    if composed_as != {"gaussian"}:
+        raise ValueError("noise of a law of rho that is not composed")
+    return GaussianLoss(GaussianSum([(m.parameter, m.shift, m.n) for m in rows]))
 
 
 def _rounded_outward(value: Fraction) -> Ends:

@@ -17,6 +17,7 @@ from topdown.arrays import Ints
 from topdown.formats.release_documents import Plan, PlanMeasurement
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.findings import Finding, Findings
+from topdown.verify.noise_laws import law_named
 from topdown.verify.plan_reader import canonical, load_plan
 from topdown.verify.released_records import open_kinds
 from topdown.verify.session import FOLDER, MEASURED_PLAN, Session, level_parts
@@ -153,12 +154,8 @@ def _check_n_numbers(out: Findings, level: str, stated: list[int], count: int) -
 
 
 def _variance(m: PlanMeasurement) -> Fraction:
-    """Return the variance that least squares weighs: of weights the exact one, rounded up to parts of 2^30."""
-    if m.law == "optimal_integer":
-        whole = sum(2 * k * k * int(weight) for k, weight in enumerate(m.weights or ()))
-        return Fraction(-(-whole >> 98), 1 << 30)
-    parameter = fraction(m.parameter)
-    return parameter if m.law == "discrete_gaussian" else 2 * parameter**2
+    """Return the variance that least squares weighs."""
+    return law_named(m.law).variance(fraction(m.parameter), m.weights or ())
 
 
 def _expected_rows(

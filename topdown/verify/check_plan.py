@@ -1,16 +1,8 @@
-"""Checks `plan` and `base`: hashes, shares, losses and noise re-derived; an extension keeps the table of its base.
-
-Weights of a noise law are checked in whole numbers: for a symmetric law whose answer moves by 1, the worst event has
-the values x with p(x) > e^epsilon p(x - 1), and the delta that is needed is the sum of p(x) - e^epsilon p(x - 1) over
-them; in the other direction it is the same. e^epsilon is taken from below, so that no delta found here is too small.
-The law with the least tails has P(X >= 1) = (1 - delta) / (1 + e^epsilon), and then each tail is the one before less
-delta, over e^epsilon, while that is above 0. A law that is more private than charged is not the one promised either.
-"""
+"""Checks `plan` and `base`: hashes, shares, losses and noise re-derived; an extension keeps the table of its base."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -18,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from topdown.formats.release_documents import PlanBase, PlanLevel
-from topdown.verify.exact_arithmetic import ROUNDED, differences, exact_text, exp, fraction, tally, value_at
+from topdown.verify.exact_arithmetic import differences, exact_text, fraction, tally, value_at
 from topdown.verify.findings import MAX_FINDINGS, Finding, Findings
+from topdown.verify.noise_laws import law_problem
 from topdown.verify.plan_reader import FILE, PlanFile
 from topdown.verify.public_tree import GEOGRAPHY
 from topdown.verify.released_records import (
@@ -35,61 +28,6 @@ from topdown.verify.released_records import (
 )
 from topdown.verify.session import Session
 from topdown.verify.strict_reader import parse_json, read_bytes
-
-UNIT = 1 << 128
-
-
-LARGEST_EPSILON = 10
-
-
-SLACK = Fraction(1, 1 << 48)  # of a probability: what is rounded, and mixed in to keep the promise whole
-
-
-def law_problem(weights: Sequence[str], epsilon: Fraction, delta: Fraction) -> str:
-    """Say what is wrong with the law of one count; empty if it keeps (epsilon, delta) and has the least tails.
-
-    Args:
-        weights: of 0, 1, 2, .., whole numbers as text.
-        epsilon, delta: promise of one count whose answer moves by 1.
-    """
-    if len(weights) < 2:
-        return "has one value, or none"
-    if not 0 < epsilon <= LARGEST_EPSILON or not 0 < delta < 1:
-        return "has a promise that no law is made for"
-    whole = [int(w) for w in weights]
-    if min(whole) < 1 or 2 * sum(whole) - whole[0] != UNIT:
-        return "has weights that do not add to 2^128, or one that is 0"
-    if delta_needed(whole, epsilon) > delta:
-        return "does not keep its delta"
-    return "" if _has_least_tails(whole, epsilon, delta) else "is another law than its promise gives"
-
-
-def delta_needed(whole: Sequence[int], epsilon: Fraction) -> Fraction:
-    """Return the delta that a symmetric law needs at epsilon for answers that move by 1; at least the true one.
-
-    Args:
-        whole: weights of 0, 1, 2, .. over 2^128.
-        epsilon: above 0.
-    """
-    odds = exp(epsilon) * (1 - ROUNDED)
-    top, bottom = odds.numerator, odds.denominator
-    line = [*whole[:0:-1], *whole]
-    excess = sum(max(p * bottom - top * q, 0) for p, q in zip([*line, 0], [0, *line], strict=True))
-    return Fraction(excess, bottom * UNIT)
-
-
-def _has_least_tails(whole: Sequence[int], epsilon: Fraction, delta: Fraction) -> bool:
-    odds = exp(epsilon)
-    slack, grid = int(SLACK * UNIT), Fraction(1, UNIT * UNIT)
-    tail, due = sum(whole[1:]), (1 - delta) / (1 + odds)
-    for weight in (*whole[1:], 0):
-        if abs(tail - due * UNIT) > slack:
-            return False
-        tail -= weight
-        due = (due - delta) / odds
-        due = max(due.numerator * UNIT * UNIT // due.denominator * grid, Fraction(0))
-    return True
-
 
 _BROKEN = "the noise would not keep the epsilon and delta that were charged for it"
 
@@ -162,27 +100,14 @@ def _check_level_noise(out: Findings, plan: PlanFile, level: PlanLevel, budget: 
         )
         _expect_value(out, "V014", f"the noise law of {what}", plan.law, m.law, file)
         if cost > 0:
-            # Discrete Gaussian: rho = S / (2 variance). Two-sided geometric: epsilon = S / scale.
-            # Optimal: every count that moves pays its part of epsilon, and of delta.
             moved = plan.sensitivity(query)
-            due = {
-                "discrete_gaussian": moved / (2 * cost),
-                "geometric": moved / cost,
-                "optimal": cost / moved,
-            }
-            _expect_value(
-                out,
-                "V014",
-                f"the noise parameter of {what}",
-                exact_text(due[plan.doc.mechanism]),
-                m.parameter,
-                file,
-            )
+            due = exact_text(plan.noise.parameter(cost, moved))
+            _expect_value(out, "V014", f"the noise parameter of {what}", due, m.parameter, file)
             delta = plan.whole_delta * cost / budget if budget else Fraction(0)
             _expect_value(out, "V013", f"the delta of {what}", exact_text(delta), m.delta or "0", file)
-            if plan.doc.mechanism == "optimal":
+            if plan.noise.has_delta:
                 out.n_checked += 1
-                problem = law_problem(m.weights or (), cost / moved, delta / moved)
+                problem = law_problem(m.weights or (), cost / moved, delta / moved, plan.noise.is_due)
                 if problem:
                     out.add(Finding("V017", f"the noise law of {what} {problem}", file=file, why=_BROKEN))
 

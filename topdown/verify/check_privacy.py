@@ -27,7 +27,7 @@ from topdown.verify.change_losses import (
     WithChoices,
     delta_between,
     ends_agree,
-    loss_of,
+    loss_of_laws,
     with_choices,
 )
 from topdown.verify.check_certificate import delta_charged
@@ -47,6 +47,7 @@ from topdown.verify.exact_arithmetic import (
 from topdown.verify.findings import Finding, Findings
 from topdown.verify.gaussian_sums import continuous_epsilon
 from topdown.verify.ledger_reader import Choice, LedgerFile, Opened
+from topdown.verify.noise_laws import RELATIONS, REPLACED, law_named
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.session import Session
 
@@ -405,9 +406,6 @@ _KEYS = (
 _LEDGER_KEYS = ("charged", "conditional_on", "data_set", "loss_name", "neighbours", "secrets", "unit")
 
 
-_LAWS = {"rho": "discrete_gaussian", "epsilon": "two_sided_geometric", "epsilon_delta": "optimal_integer"}
-
-
 _USUAL = {
     "rho": {"label": "usual formula", "formula": "rho + 2 sqrt(rho ln(1/delta))"},
     "epsilon": {"label": "usual formula", "formula": "epsilon"},
@@ -595,20 +593,22 @@ def check_everything_released(
         ("conditional_on", exact),
     ):
         compare.same("V136", f"{place}.{key}", expected, stated.get(key))
-    kinds = (("presence", 1), ("everything", 2)) if first.neighbours == "add_remove" else (("everything", 1),)
+    kinds = RELATIONS.get(first.neighbours, REPLACED).stated
     laws = [drawn for intent in live for drawn in intent.laws]
-    law = _LAWS.get(first.loss_name, "")
-    if strange := sorted({x.law for x in laws} - {law}):
+    if strange := sorted({x.law for x in laws if law_named(x.law).loss_name != first.loss_name}):
         text = f"is of noise that is not added up in a ledger of {first.loss_name}"
-        compare.wrong("V136", f"{place}.secrets", text, law, strange[0])
+        compare.wrong("V136", f"{place}.secrets", text, first.loss_name, strange[0])
         return
     rows = [
         StatedRow(
             {"name": row_name(kind, "", first.unit), "kind": kind},
             with_choices(
-                loss_of(
-                    law,
-                    (MovedCounts(x.scale, x.shift, times * x.coordinates, fraction(x.delta)) for x in laws),
+                loss_of_laws(
+                    first.loss_name,
+                    (
+                        (x.law, MovedCounts(x.scale, x.shift, times * x.coordinates, fraction(x.delta)))
+                        for x in laws
+                    ),
                 ),
                 [choice.charge(times) for choice in live if isinstance(choice, Choice)],
             ),

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from topdown.verify.exact_arithmetic import ROUNDED, fraction, log, sampled_odds
+from topdown.verify.exact_arithmetic import ROUNDED, fraction, log
 from topdown.verify.findings import Finding
+from topdown.verify.noise_laws import RELATIONS, law_named
 from topdown.verify.plan_reader import canonical
 from topdown.verify.strict_reader import UnreadableError, parse_json, read_bytes
 
@@ -41,7 +42,7 @@ class Opened(_Line, frozen=True, kw_only=True, tag="open"):
 class DrawnNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Noise on the counts of one query and level that one change moves."""
 
-    law: Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
+    law: str
     parameter: str
     shift: int
     coordinates: int
@@ -57,13 +58,8 @@ class DrawnNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     @property
     def loss(self) -> Fraction:
-        """Exact loss: rho of discrete Gaussian noise, epsilon of the others."""
-        moved = self.coordinates * self.shift
-        if self.law == "discrete_gaussian":
-            return Fraction(moved * self.shift) / (2 * self.scale)
-        if self.law == "optimal_integer":
-            return moved * self.scale
-        return moved / self.scale
+        """Exact rho of discrete Gaussian noise, epsilon of the others; ValueError for a law that is not checked."""
+        return self.coordinates * law_named(self.law).loss(self.scale, self.shift)
 
     @property
     def delta_loss(self) -> Fraction:
@@ -72,9 +68,9 @@ class DrawnNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     @property
     def is_sound(self) -> bool:
-        """Whether a delta is where it belongs: with optimal noise of counts that move by 1, and nowhere else."""
+        """Whether a delta is where it belongs: with a law that has one, of counts that move by 1, and nowhere else."""
         has_delta = fraction(self.delta) > 0
-        return has_delta == (self.law == "optimal_integer") and (not has_delta or self.shift == 1)
+        return has_delta == law_named(self.law).has_delta and (not has_delta or self.shift == 1)
 
 
 class Intent(_Line, frozen=True, kw_only=True, tag="intent"):
@@ -117,7 +113,7 @@ class Choice(_Line, frozen=True, kw_only=True, tag="choice"):
     @property
     def odds(self) -> Fraction:
         """e^epsilon that a one-sided mechanism with this base keeps on a sample of this rate."""
-        return sampled_odds(fraction(self.rate), fraction(self.base), self.neighbours)
+        return RELATIONS[self.neighbours].sampled_odds(fraction(self.rate), fraction(self.base))
 
     def charge(self, times: int = 1) -> tuple[Fraction, Fraction]:
         """Return (epsilon, rho) for so many neighbours in a row; rho is epsilon tanh(epsilon / 2) at most."""

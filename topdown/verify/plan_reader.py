@@ -26,6 +26,7 @@ from topdown.formats.release_documents import (
     ZeroRule,
 )
 from topdown.verify.exact_arithmetic import exact_text, fraction
+from topdown.verify.noise_laws import RELATIONS, CheckedLaw, CheckedRelation, law_of_mechanism
 from topdown.verify.query_labels import Query, Schema, read_schema
 from topdown.verify.strict_reader import read_json, unreadable
 
@@ -51,13 +52,6 @@ FILE = "plan.json"
 CHECKED = frozenset((
     "name", "title", "schema", "source", "exact", "at_least", "at_most", "none_where_zero", "never", "no_more_than",
 ))  # fmt: skip
-
-
-_NOISE = {  # law and loss of each mechanism
-    "discrete_gaussian": ("discrete_gaussian", "rho"),
-    "geometric": ("two_sided_geometric", "epsilon"),
-    "optimal": ("optimal_integer", "epsilon_delta"),
-}
 
 
 @dataclass(frozen=True)
@@ -173,12 +167,22 @@ class PlanFile:
     @property
     def loss_name(self) -> str:
         """`rho`, `epsilon` or `epsilon_delta`."""
-        return _NOISE[self.doc.mechanism][1]
+        return self.noise.loss_name
 
     @property
     def law(self) -> str:
         """The law of every noise, by its name in plan and ledger."""
-        return _NOISE[self.doc.mechanism][0]
+        return self.noise.name
+
+    @property
+    def relation(self) -> CheckedRelation:
+        """What neighbours change."""
+        return RELATIONS[self.doc.neighbours]
+
+    @property
+    def noise(self) -> CheckedLaw:
+        """The law of every noise."""
+        return law_of_mechanism(self.doc.mechanism)
 
     def delta_of_count(self, m: PlanMeasurement) -> Fraction:
         """Return the delta of each count that a neighbour moves; 0 where losses are no pairs."""
@@ -188,13 +192,12 @@ class PlanFile:
     def sensitivity(self, query: Query) -> int:
         """Bound the change of a query's answers over all nodes of a level between neighbours (L1, squared L2).
 
-        A record adds 1 to one answer of one node (checked: one label a cell). One record more or less changes
-        one answer by 1; one record replaced takes 1 from one answer and adds 1 to another: 2 in both norms.
+        A record adds 1 to one answer of one node; checked: one label a cell.
         """
         labels = query.labels
         if labels.shape != (self.schema.n_cells,) or labels.min() < 0 or labels.max() >= query.n_answers:
             raise ValueError(f"query {query.name!r} does not count every cell once")
-        return 2 if self.doc.neighbours == "bounded" else 1
+        return self.relation.sensitivity
 
 
 def table_path(query: Query, level: str) -> str:
@@ -240,7 +243,7 @@ def rules_of(doc: Plan) -> Rules:
 
 
 def _check_known(doc: Plan, document: dict[str, Any]) -> None:
-    known = msgspec.to_builtins(doc)
+    known, noise = msgspec.to_builtins(doc), law_of_mechanism(doc.mechanism)
     if strange := sorted({field.name for field in msgspec.structs.fields(doc.invariants)} - CHECKED):
         raise ValueError(f"its invariants have {strange[0]!r}, which is not checked")
     if canonical(known) != canonical(document) or doc.run_file:
@@ -248,14 +251,14 @@ def _check_known(doc: Plan, document: dict[str, Any]) -> None:
     numbers = [doc.budget, doc.delta or "0", *(share for _, share in doc.unspent)]
     if doc.estimates and doc.estimates.coverage:
         coverage = fraction(doc.estimates.coverage)
-        if doc.base or doc.mechanism != "discrete_gaussian":
+        if doc.base or noise.composed_as != "gaussian":
             raise ValueError("its noise or its base table has no intervals")
         if not LEAST_COVERAGE <= coverage <= MOST_COVERAGE or exact_text(coverage) != doc.estimates.coverage:
             raise ValueError("the coverage of its intervals is not one that is made")
     elif doc.estimates and doc.estimates.targets == "own":
         raise ValueError("its estimates ask for nothing")
-    if doc.base and (doc.measured or doc.mechanism == "optimal"):
-        raise ValueError("an extension with optimal noise, or that is solved again, is not checked")
+    if doc.base and (doc.measured or noise.has_delta):
+        raise ValueError("an extension whose noise has a delta, or that is solved again, is not checked")
     weights = []
     for level in doc.levels:
         numbers += [level.share, level.loss]
@@ -265,8 +268,8 @@ def _check_known(doc: Plan, document: dict[str, Any]) -> None:
         weights += [m.weights or [] for m in level.measurements]
     if any(len(law) > MOST_WEIGHTS or not all(map(_WEIGHT.fullmatch, law)) for law in weights):
         raise ValueError("a law has weights that are no whole numbers above 0, or too many")
-    if any(one != (doc.mechanism == "optimal") for one in [*map(bool, weights), (doc.delta or "0") != "0"]):
-        raise ValueError("weights and delta are of mechanism optimal, and it has both")
+    if any(one != noise.has_delta for one in [*map(bool, weights), (doc.delta or "0") != "0"]):
+        raise ValueError("weights and delta are of noise that has both")
     for text in numbers:
         fraction(text)
 

@@ -20,7 +20,7 @@ from topdown.privacy.laws import LAWS
 from topdown.privacy.ledger import read_ledger
 from topdown.publish import certified_privacy
 from topdown.publish import ledger_statement as spent
-from topdown.verify import Comparison, Findings, check_privacy, load_ledger
+from topdown.verify import Comparison, Findings, check_privacy, load_ledger, noise_laws
 
 BLOCKS = [("1101", 4, 0, 0), ("1102", 3, 0, 0), ("1201", 5, 0, 0), ("1202", 0, 0, 0)]
 PEOPLE = [
@@ -39,14 +39,10 @@ def planned(folder: Path, mechanism: str = "geometric", release: str = "first") 
     return prepare(with_ledger(run))
 
 
-def no_law_of_this_loss(patch: pytest.MonkeyPatch) -> None:
-    """Let verify know no law whose loss is an epsilon."""
-    patch.delitem(check_privacy._LAWS, "epsilon")
-
-
-def another_law_of_this_loss(patch: pytest.MonkeyPatch) -> None:
-    """Let verify add up another law in a ledger of epsilon."""
-    patch.setitem(check_privacy._LAWS, "epsilon", "discrete_gaussian")
+def added_up_by_another_engine(patch: pytest.MonkeyPatch) -> None:
+    """Let verify know nothing but the epsilon of a law."""
+    law = noise_laws.LAWS["two_sided_geometric"]
+    patch.setitem(noise_laws.LAWS, law.name, replace(law, composed_as="bound"))
 
 
 def a_new_name(patch: pytest.MonkeyPatch) -> None:
@@ -77,8 +73,7 @@ def half_the_counts(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS: list[tuple[Mutate, str, str]] = [
-    (no_law_of_this_loss, "V136", "everything_released"),
-    (another_law_of_this_loss, "V136", "everything_released"),
+    (added_up_by_another_engine, "V132", "secrets"),
     (a_new_name, "V020", "ledger"),
     (half_the_loss, "V020", "ledger"),
     (half_the_counts, "V132", "everything_released"),
@@ -102,6 +97,19 @@ def test_what_verify_would_refuse_is_not_charged(
     assert before == prepared.ledger_path.read_bytes()
     assert not (tmp_path / "release" / "measurements").exists()
     assert not (tmp_path / "release" / ".rehearsal").exists()
+
+
+def test_a_law_that_verify_does_not_know_is_refused_unspent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its plan is the first file that could not be checked."""
+    prepared = planned(tmp_path)
+    before = prepared.ledger_path.read_bytes()
+    monkeypatch.delitem(noise_laws.LAWS, "two_sided_geometric")
+    with pytest.raises(ConfigError, match="is not checked") as caught:
+        generate(prepared, tmp_path / "release")
+    assert caught.value.code == "C077"
+    assert before == prepared.ledger_path.read_bytes()
 
 
 def test_what_is_rehearsed_is_what_the_certificate_says(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_claims_of_pairs_are_within_those_of_their_secret(tmp_path):
 
 def test_a_change_that_nothing_measures_allows_nothing():
     """Where no count moves, any success beyond a coin's is a leak."""
-    loss = PureLoss(Fraction(0), 0, "discrete_gaussian")
+    loss = PureLoss(Fraction(0), 0, "rho")
     fair, leak = shown_loss(
         loss, [(Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 4), Fraction(1, 3))], Fraction(1, 10**10)
     )

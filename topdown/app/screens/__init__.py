@@ -7,7 +7,7 @@ from topdown.lazy import lazy_face
 if TYPE_CHECKING:
     from topdown.app.screens.console import Painter, Screen
     from topdown.app.screens.error_screen import caret_span, show_error
-    from topdown.app.screens.figures import decimal, loss, stddev
+    from topdown.app.screens.figures import decimal, loss
     from topdown.app.screens.noise_screen import continuous_document, counts_of, dependent_document, rules_of
     from topdown.app.screens.progress_bars import Progress
     from topdown.app.screens.text_layout import (
@@ -42,7 +42,6 @@ __all__ = [
     "loss",
     "rules_of",
     "show_error",
-    "stddev",
     "table_lines",
     "text_width",
     "wrap",

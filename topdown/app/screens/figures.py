@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import floor, log10, sinh, sqrt
+from math import floor, log10
 
 from topdown.privacy.exact_values import fixed, significant
 
@@ -72,15 +72,3 @@ def size(n_bytes: float) -> str:
             shown = n_bytes / limit
             return f"{shown:.1f} {unit}" if shown < 9.95 else f"{shown:,.0f} {unit}"
     return f"{n_bytes:.0f} B"
-
-
-def stddev(law: str, parameter: Fraction, variance: Fraction) -> float:
-    """Return the standard deviation, in persons, of a noise law with its exact parameter.
-
-    Args:
-        variance: as the solver weighs it: that of the law itself, but for geometric noise.
-    """
-    if law != "two_sided_geometric":
-        return sqrt(float(variance))
-    half = 1 / (2 * float(parameter))
-    return 0.0 if half > 300 else 1 / (sqrt(2) * sinh(half))

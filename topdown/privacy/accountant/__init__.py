@@ -56,8 +56,10 @@ if TYPE_CHECKING:
         ComposedLoss,
         MovedCounts,
         NoiseAndChoices,
+        NoisyCounts,
         PairLoss,
         PureLoss,
+        compose_noise,
         delta_above,
     )
     from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature, tilted
@@ -85,6 +87,7 @@ __all__ = [
     "Mixture",
     "MovedCounts",
     "NoiseAndChoices",
+    "NoisyCounts",
     "Pair",
     "PairLoss",
     "PaperSieve",
@@ -101,6 +104,7 @@ __all__ = [
     "budget_scale",
     "bun_steinke",
     "canonne_kamath_steinke",
+    "compose_noise",
     "compose_pure",
     "compose_zcdp",
     "delta_above",

@@ -30,7 +30,7 @@ from topdown.privacy.accountant.composition import Composition
 from topdown.privacy.accountant.events import ComposedEvent, FiniteLoss, Geometric, Mixture, Repeated
 from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
 from topdown.privacy.exact_values import Enclosure, Threshold, alpha_of, epsilon_of, positive
-from topdown.privacy.laws import UNIT, Weights
+from topdown.privacy.laws import LAWS, UNIT, Weights
 
 _UNIT_BITS = 192
 _UNIT = 1 << _UNIT_BITS
@@ -199,19 +199,19 @@ class PureLoss:
 
     What is said of tests is exact where the counts and their noise are known and the composed loss has few values: a
     count moved by one in two-sided geometric noise has the loss 1 / scale or its negative, nothing between. Else it is
-    what follows from epsilon, reached where one measurement is all there is.
+    what follows from epsilon, an upper bound wherever counts move.
 
     Args:
-        epsilon: 0 is a change that nothing measures, whatever the law.
+        epsilon: 0 is a change that nothing measures.
         coordinates: how many counts move.
-        law: by name.
+        loss_name: what the release counts, epsilon or rho.
         moved: (scale, counts) that move by one in two-sided geometric noise, each scale once; empty: only epsilon is
             known.
     """
 
     epsilon: Fraction
     coordinates: int
-    law: str = "two_sided_geometric"
+    loss_name: str = "epsilon"
     moved: tuple[tuple[Fraction, int], ...] = ()
 
     @classmethod
@@ -242,7 +242,7 @@ class PureLoss:
             found = self._exact.bayes_accuracy()
             return Enclosure(found.lower, found.upper, PURE_METHOD)
         bound = pair_bayes_accuracy(self.epsilon, Fraction(0), PURE_METHOD)
-        return Enclosure(Fraction(1, 2), bound.upper, PURE_METHOD) if self.moved else bound
+        return Enclosure(Fraction(1, 2), bound.upper, PURE_METHOD) if self.coordinates else bound
 
     def trade_off_curve(self, alphas: Iterable[Threshold]) -> list[Enclosure]:
         """Return at each alpha the share of misses that no test goes below."""
@@ -251,7 +251,7 @@ class PureLoss:
             found = self._exact.trade_off_curve(points)
             return [Enclosure(box.lower, box.upper, PURE_METHOD) for box in found]
         bounds = pair_trade_off_curve(self.epsilon, Fraction(0), points, PURE_METHOD)
-        if not self.moved:
+        if not self.coordinates:
             return bounds
         return [Enclosure(box.lower, 1 - a, PURE_METHOD) for a, box in zip(points, bounds, strict=True)]
 
@@ -460,3 +460,55 @@ class NoiseAndChoices:
 
 
 ComposedLoss = Composition | PureLoss | PairLoss
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """Counts that a change moves in noise of one law.
+
+    Args:
+        law: by name.
+        parameter: of the law, exact.
+        count: how many counts move.
+        shift: by how much each moves.
+        delta, weights: of one count, for a law that has them; a ledger knows no weights.
+    """
+
+    law: str
+    parameter: Fraction
+    count: int
+    shift: int = 1
+    delta: Fraction = Fraction(0)
+    weights: Weights = ()
+
+
+def compose_noise(moved: Iterable[NoisyCounts], loss_name: str) -> ComposedLoss:
+    """Return the loss of counts moved in independent noise: exact where the laws say which engine is, else a bound.
+
+    Args:
+        moved: the counts; none is a change that nothing measures.
+        loss_name: what the plan or the ledger counts: rho, epsilon or epsilon_delta.
+
+    Raises:
+        ValueError: noise whose loss is of another name, or a law of rho that no engine composes.
+    """
+    rows = list(moved)
+    laws = [LAWS[m.law] for m in rows]
+    if strange := {law.loss_name for law in laws} - {loss_name}:
+        raise ValueError(f"noise that costs {min(strange)} does not add up to {loss_name}")
+    losses = [law.loss_of_one(m.parameter, m.shift) for law, m in zip(laws, rows, strict=True)]
+    if loss_name == "epsilon_delta":
+        return PairLoss(
+            tuple(MovedCounts(m.weights, one, m.delta, m.count) for m, one in zip(rows, losses, strict=True))
+        )
+    if not rows:
+        return PureLoss(Fraction(0), 0, loss_name)
+    engines = {law.composed_as for law in laws}
+    if engines == {"gaussian"}:
+        return Composition.of((m.parameter, m.shift, m.count) for m in rows)
+    if loss_name != "epsilon":
+        raise ValueError(f"no engine composes the noise of {', '.join(sorted({m.law for m in rows}))}")
+    if engines == {"geometric"} and all(m.shift == 1 for m in rows):
+        return PureLoss.of_geometric((m.parameter, m.count) for m in rows)
+    epsilon = sum((m.count * one for m, one in zip(rows, losses, strict=True)), Fraction(0))
+    return PureLoss(epsilon, sum(m.count for m in rows))

@@ -22,8 +22,9 @@ from topdown.privacy.fixed_point import TailSums, exp_neg, tail_sums
 if TYPE_CHECKING:
     from topdown.privacy.bits import BitSource
 
-LawName = Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
 LossName = Literal["rho", "epsilon", "epsilon_delta"]
+Engine = Literal["gaussian", "geometric", "weights", "bound"]
+"""What the accountant may take the losses of counts in noise of one law for; see `NoiseLaw.composed_as`."""
 ParameterName = Literal["variance", "scale", "epsilon"]
 Weights = tuple[int, ...]
 """Of the values 0, 1, 2, .. of a symmetric law, whole numbers over 2^128; none for a law with a formula."""
@@ -119,25 +120,32 @@ class NoiseLaw:
             added up beside it.
         parameter_name: variance, in records squared; scale, in records; or epsilon of one count.
         loss_of_one: loss of one count moved by `shift` records, from (parameter, shift).
+        composed_as: whose losses one count has, for the accountant: `gaussian`, discrete Gaussian noise of variance
+            `parameter`; `geometric`, two-sided geometric noise of scale `parameter`; `weights`, the finite law of the
+            weights; `bound`, unknown but for its epsilon, so that what is said of a composition is a bound.
         variance: of the noise in records squared, from (parameter, weights), as the solver weighs it.
+        own_variance: of the law itself to 30 digits, from (parameter, weights), as screens show it.
         calibrated: parameter that makes a query cost a loss, from (loss, L1 sensitivity, squared L2 sensitivity).
         most: largest parameter; for a variance or a scale, whose noise leaves 32 bits less than once in 2^128 draws.
         usual: how others would state its loss as an epsilon.
-        symbol: of its loss, on screens.
         distribution: what is drawn, from (parameter, weights).
+        weights: of a law whose losses have a delta, from (epsilon, delta) of one count; None: those of least |x|, which
+            `topdown.optimal_noise` makes.
     """
 
-    name: LawName
+    name: str
     mechanism: str
     loss_name: LossName
     parameter_name: ParameterName
     loss_of_one: Callable[[Fraction, int], Fraction]
+    composed_as: Engine
     variance: Callable[[Fraction, Weights], Fraction]
+    own_variance: Callable[[Fraction, Weights], Fraction]
     calibrated: Callable[[Fraction, int, int], Fraction]
     most: int
     usual: str
-    symbol: str
     distribution: Callable[[Fraction, Weights], NoiseDistribution]
+    weights: Callable[[Fraction, Fraction], Weights] | None = None
 
     def loss(self, parameter: Fraction, shift: int, coordinates: int) -> Fraction:
         """Return the loss of counts that each move by `shift`; exact."""
@@ -145,7 +153,7 @@ class NoiseLaw:
 
     @property
     def has_delta(self) -> bool:
-        """Whether its losses are pairs: an epsilon and a delta."""
+        """Whether its losses are pairs, an epsilon and a delta: such a law is planned and drawn by its weights."""
         return self.loss_name == "epsilon_delta"
 
 

@@ -91,10 +91,11 @@ DISCRETE_GAUSSIAN = NoiseLaw(
     loss_of_one=lambda variance, shift: Fraction(
         shift * shift, 2 * variance
     ),  # Canonne, Kamath, Steinke 2020, Thm 4
+    composed_as="gaussian",
     variance=lambda variance, _: variance,
+    own_variance=lambda variance, _: variance,
     calibrated=lambda rho, _, l2_squared: Fraction(l2_squared, 2 * rho),
     most=((1 << 31) // 14) * ((1 << 31) // 14),  # 14 standard deviations
     usual="rho + 2 sqrt(rho ln(1/delta))",
-    symbol="ρ",
     distribution=lambda variance, _: DiscreteGaussian(variance),
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from topdown.privacy.fixed_point import exp_neg
 from topdown.privacy.laws.distribution import (
     LN2_ABOVE,
     FormulaDistribution,
@@ -19,6 +20,7 @@ from topdown.privacy.laws.distribution import (
 if TYPE_CHECKING:
     from topdown.privacy.bits import BitSource
 
+_PRECISION = 192
 MAX_SCALE = 1 << 24  # then P(|X| >= 2^31) < 2^-180, so the int32 guard never shapes the law
 
 
@@ -83,17 +85,24 @@ def discrete_laplace(scale: Fraction, bits: BitSource) -> int:
         return -magnitude if negative else magnitude
 
 
+def _own_variance(scale: Fraction) -> Fraction:
+    """Return 2 a / (1 - a)^2, a = exp(-1 / scale)."""
+    a = Fraction(exp_neg(Fraction(1, scale), _PRECISION)[0], 1 << _PRECISION)
+    return Fraction(2 * a, (1 - a) * (1 - a))
+
+
 TWO_SIDED_GEOMETRIC = NoiseLaw(
     name="two_sided_geometric",
     mechanism="geometric",
     loss_name="epsilon",
     parameter_name="scale",
     loss_of_one=lambda scale, shift: Fraction(shift, scale),  # Ghosh, Roughgarden, Sundararajan 2009
+    composed_as="geometric",
     # 2 t^2 exceeds the exact variance 1 / (2 sinh(1/2t)^2) by at most 1/6; weights need close numbers, not exact ones.
     variance=lambda scale, _: 2 * scale * scale,
+    own_variance=lambda scale, _: _own_variance(scale),
     calibrated=lambda epsilon, l1, _: Fraction(l1, epsilon),
     most=(1 << 31) // 90,  # 90 scales
     usual="epsilon",
-    symbol="ε",
     distribution=lambda scale, _: TwoSidedGeometric(scale),
 )

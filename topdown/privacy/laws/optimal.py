@@ -123,12 +123,13 @@ OPTIMAL_INTEGER = NoiseLaw(
     loss_name="epsilon_delta",
     parameter_name="epsilon",
     loss_of_one=_moved_by_one,  # with the delta of one count beside it (noise/optimal/PROOF.md)
+    composed_as="weights",
     variance=lambda _, weights: variance_of(weights),
+    own_variance=lambda _, weights: variance_of(weights),
     calibrated=lambda epsilon, l1, _: Fraction(
         epsilon, l1
     ),  # of each count that moves: epsilons and deltas add up
     most=10,
     usual="sums of epsilon and delta",
-    symbol="ε",
     distribution=lambda _, weights: WeightedInteger(weights),
 )

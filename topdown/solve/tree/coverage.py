@@ -146,7 +146,7 @@ def _no_form(plan: Plan) -> str:
         return "an extension keeps its base release's table"
     if len(plan.levels) < 2:
         return "there is one level only"
-    if any(m.law != "discrete_gaussian" for level in plan.levels for m in level.measurements):
+    if plan.loss_name != "rho":
         return "the noise is not discrete Gaussian"
     return ""
 

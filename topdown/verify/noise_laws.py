@@ -1,0 +1,214 @@
+"""What noise costs by verify's own lines: what neighbours move, and the laws of noise.
+
+Of a law: names, loss, calibration, variance, and what its weights must be.
+
+Discrete Gaussian: rho = S / (2 variance). Two-sided geometric: epsilon = S / scale. A law with a delta: every count
+that moves pays its part of epsilon, and of delta. Whatever else asks for a law finds it in `LAWS`.
+
+Weights of a noise law are checked in whole numbers: for a symmetric law whose answer moves by 1, the worst event has
+the values x with p(x) > e^epsilon p(x - 1), and the delta that is needed is the sum of p(x) - e^epsilon p(x - 1) over
+them; in the other direction it is the same. e^epsilon is taken from below, so that no delta found here is too small.
+The law with the least tails has P(X >= 1) = (1 - delta) / (1 + e^epsilon), and then each tail is the one before less
+delta, over e^epsilon, while that is above 0. A law that is more private than charged is not the one promised either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from topdown.verify.exact_arithmetic import ROUNDED, exp
+
+
+@dataclass(frozen=True)
+class CheckedRelation:
+    """What verify knows of one neighbour relation.
+
+    A record adds 1 to one answer of one area, in every measurement. One record more or less changes one answer; one
+    record replaced takes 1 from one answer and adds 1 to another.
+
+    Args:
+        shifts: by how much each answer changes that a neighbour changes in one measurement of a level.
+        stated: kinds of change that a statement about a whole ledger has a row for, and how many steps of the relation
+            each takes.
+    """
+
+    shifts: tuple[int, ...]
+    stated: tuple[tuple[str, int], ...]
+
+    @property
+    def sensitivity(self) -> int:
+        """The largest change of all answers together; the same in L1 and squared L2, as each changes by 1."""
+        return sum(map(abs, self.shifts))
+
+    @property
+    def states_presence(self) -> bool:
+        """Whether neighbours differ in that a record is there."""
+        return self.stated[0][0] == "presence"
+
+    def sampled_odds(self, rate: Fraction, base: Fraction) -> Fraction:
+        """Return e^epsilon of a one-sided mechanism on a Poisson sample; a replacement is one step up and one down."""
+        up, down = 1 + rate * (base - 1), 1 / (1 - rate)
+        return max(up, down) if self.states_presence else up * down
+
+
+REPLACED = CheckedRelation((1, -1), (("everything", 1),))
+
+
+ADDED_OR_REMOVED = CheckedRelation((1,), (("presence", 1), ("everything", 2)))
+
+
+RELATIONS = {"bounded": REPLACED, "add_remove": ADDED_OR_REMOVED}
+
+
+UNIT = 1 << 128
+
+
+LARGEST_EPSILON = 10
+
+
+SLACK = Fraction(1, 1 << 48)  # of a probability: what is rounded, and mixed in to keep the promise whole
+
+
+def law_problem(
+    weights: Sequence[str], epsilon: Fraction, delta: Fraction, is_due: IsDue | None = None
+) -> str:
+    """Say what is wrong with the law of one count; empty if it keeps (epsilon, delta) and is the law that is due.
+
+    Args:
+        weights: of 0, 1, 2, .., whole numbers as text.
+        epsilon, delta: promise of one count whose answer moves by 1.
+        is_due: whether whole weights are those of the law; None: of the law with the least tails.
+    """
+    if len(weights) < 2:
+        return "has one value, or none"
+    if not 0 < epsilon <= LARGEST_EPSILON or not 0 < delta < 1:
+        return "has a promise that no law is made for"
+    whole = [int(w) for w in weights]
+    if min(whole) < 1 or 2 * sum(whole) - whole[0] != UNIT:
+        return "has weights that do not add to 2^128, or one that is 0"
+    if delta_needed(whole, epsilon) > delta:
+        return "does not keep its delta"
+    return (
+        "" if (is_due or has_least_tails)(whole, epsilon, delta) else "is another law than its promise gives"
+    )
+
+
+def delta_needed(whole: Sequence[int], epsilon: Fraction) -> Fraction:
+    """Return the delta that a symmetric law needs at epsilon for answers that move by 1; at least the true one.
+
+    Args:
+        whole: weights of 0, 1, 2, .. over 2^128.
+        epsilon: above 0.
+    """
+    odds = exp(epsilon) * (1 - ROUNDED)
+    top, bottom = odds.numerator, odds.denominator
+    line = [*whole[:0:-1], *whole]
+    excess = sum(max(p * bottom - top * q, 0) for p, q in zip([*line, 0], [0, *line], strict=True))
+    return Fraction(excess, bottom * UNIT)
+
+
+def has_least_tails(whole: Sequence[int], epsilon: Fraction, delta: Fraction) -> bool:
+    """Tell whether weights are those of the law with the least tails."""
+    odds = exp(epsilon)
+    slack, grid = int(SLACK * UNIT), Fraction(1, UNIT * UNIT)
+    tail, due = sum(whole[1:]), (1 - delta) / (1 + odds)
+    for weight in (*whole[1:], 0):
+        if abs(tail - due * UNIT) > slack:
+            return False
+        tail -= weight
+        due = (due - delta) / odds
+        due = max(due.numerator * UNIT * UNIT // due.denominator * grid, Fraction(0))
+    return True
+
+
+IsDue = Callable[[Sequence[int], Fraction, Fraction], bool]
+
+
+@dataclass(frozen=True)
+class CheckedLaw:
+    """What verify knows of one law.
+
+    Args:
+        name: in plans and ledgers.
+        mechanism: in plans, as their run files name it.
+        loss_name: rho, epsilon, or epsilon_delta.
+        loss: of one count, from (parameter, shift).
+        parameter: that makes a query cost a loss, from (loss, sensitivity).
+        variance: that least squares weighs, from (parameter, weights).
+        composed_as: whose losses one count has; `bound` if nothing but its epsilon is known.
+        is_due: whether weights are those of the law, from (weights over 2^128, epsilon, delta of one count); None for
+            a law with a formula.
+    """
+
+    name: str
+    mechanism: str
+    loss_name: Literal["rho", "epsilon", "epsilon_delta"]
+    loss: Callable[[Fraction, int], Fraction]
+    parameter: Callable[[Fraction, int], Fraction]
+    variance: Callable[[Fraction, Sequence[str]], Fraction]
+    composed_as: Literal["gaussian", "geometric", "weights", "bound"]
+    is_due: IsDue | None = None
+
+    @property
+    def has_delta(self) -> bool:
+        """Whether its losses are pairs, and its plans hold weights."""
+        return self.loss_name == "epsilon_delta"
+
+
+def variance_of_weights(_: Fraction, weights: Sequence[str]) -> Fraction:
+    """Return the exact variance of a symmetric law, rounded up to parts of 2^30."""
+    whole = sum(2 * k * k * int(weight) for k, weight in enumerate(weights))
+    return Fraction(-(-whole >> 98), 1 << 30)
+
+
+LAWS = {
+    law.name: law
+    for law in (
+        CheckedLaw(
+            "discrete_gaussian",
+            "discrete_gaussian",
+            "rho",
+            loss=lambda variance, shift: Fraction(shift * shift) / (2 * variance),
+            parameter=lambda rho, moved: moved / (2 * rho),
+            variance=lambda variance, _: variance,
+            composed_as="gaussian",
+        ),
+        CheckedLaw(
+            "two_sided_geometric",
+            "geometric",
+            "epsilon",
+            loss=lambda scale, shift: shift / scale,
+            parameter=lambda epsilon, moved: moved / epsilon,
+            variance=lambda scale, _: 2 * scale**2,
+            composed_as="geometric",
+        ),
+        CheckedLaw(
+            "optimal_integer",
+            "optimal",
+            "epsilon_delta",
+            loss=lambda epsilon, shift: shift * epsilon,
+            parameter=lambda epsilon, moved: epsilon / moved,
+            variance=variance_of_weights,
+            composed_as="weights",
+            is_due=has_least_tails,
+        ),
+    )
+}
+
+
+def law_named(name: str) -> CheckedLaw:
+    """Return the law of a plan or a ledger; ValueError if it is not one that is checked."""
+    if name not in LAWS:
+        raise ValueError(f"noise of the law {name[:40]!r} is not checked")
+    return LAWS[name]
+
+
+def law_of_mechanism(mechanism: str) -> CheckedLaw:
+    """Return the law that a plan's mechanism draws; ValueError if it is not one that is checked."""
+    for law in LAWS.values():
+        if law.mechanism == mechanism:
+            return law
+    raise ValueError(f"noise of mechanism {mechanism[:40]!r} is not checked")
