@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         select_check,
         select_plan,
     )
-    from topdown.app.report import LANGUAGES, check_report, report
+    from topdown.app.release_report import LANGUAGES, check_report, write_report
     from topdown.app.resource_needs import (
         BYTES_A_PAIR,
         START_BYTES,
@@ -210,7 +210,6 @@ __all__ = [
     "read_table",
     "reference",
     "refuse_mixed",
-    "report",
     "require_release",
     "run_file_text",
     "run_in_folder",
@@ -237,6 +236,7 @@ __all__ = [
     "warm_up",
     "whole_number",
     "write_as_charged",
+    "write_report",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

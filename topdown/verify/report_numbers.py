@@ -78,6 +78,8 @@ def _rounded(value: object, form: str) -> str:
         return f"{int(exact):,}"
     if form == "percent":
         return f"{_with_point(round(exact * 1000), 1)} %"
+    if form == "percent_up":
+        return f"{_with_point(-(-1000 * exact.numerator // exact.denominator), 1)} %"
     digits = DIGITS[form]
     scaled = exact * 10**digits
     return _with_point(-(-scaled.numerator // scaled.denominator), digits)

@@ -42,7 +42,7 @@ def report(screen: Screen, release: Path, *, out: Path, language: str, force: bo
     """
     if check:
         return _check(screen, release, out)
-    made = app.report(release, out, language=language, force=force)
+    made = app.write_report(release, out, language=language, force=force)
     screen.document(made)
     screen.last(
         "Report of ",

@@ -1,21 +1,71 @@
-"""What a report says that no document of a release holds: sums and quantiles of its public tables."""
+"""Numbers of a report: how they are written, where they are found, and those derived from the published tables.
+
+A claim is never rounded in its own favour: a privacy loss, an attacker's chance and an error are rounded up.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from topdown.privacy.exact_values import significant
-from topdown.privacy.laws import LAWS
 
 if TYPE_CHECKING:
     from topdown.app.read_release import Release
 
 TOTAL = "total"
+Form = Literal["whole", "up1", "up2", "up4", "percent", "percent_up", "text"]
+"""How a number is written: whole; rounded up to 1, 2 or 4 digits; per cent, to the nearest or up; as it stands."""
+_DIGITS = {"up1": 1, "up2": 2, "up4": 4}
+
+
+def written(value: object, form: Form) -> str:
+    """Write a number in a form.
+
+    Args:
+        value: an integer, an exact fraction such as "7/8", or a decimal as text; a float only where a file holds one.
+        form: see `Form`.
+
+    >>> written("16.21939", "up2"), written(1052567, "whole"), written("7/8", "percent")
+    ('16.22', '1,052,567', '87.5 %')
+    """
+    if form == "text":
+        return str(value)
+    exact = Fraction(str(value))
+    if form == "whole":
+        if exact.denominator != 1:
+            raise ValueError(f"{value} is no whole number")
+        return f"{exact.numerator:,}"
+    if form in ("percent", "percent_up"):
+        return f"{_decimal(100 * exact, 1, ROUND_HALF_EVEN if form == 'percent' else ROUND_CEILING):,} %"
+    return f"{_decimal(exact, _DIGITS[form], ROUND_CEILING):,}"
+
+
+def _decimal(value: Fraction, digits: int, rounding: str) -> Decimal:
+    scaled = value * 10**digits
+    whole, rest = divmod(scaled.numerator, scaled.denominator)
+    nearest = 2 * rest > scaled.denominator or (2 * rest == scaled.denominator and whole % 2 == 1)
+    return Decimal(whole + (rest > 0 if rounding == ROUND_CEILING else nearest)).scaleb(-digits)
+
+
+def found(documents: Mapping[str, Any], source: str) -> Any:
+    """Return what stands at a place, `certificate.json#/privacy/loss`.
+
+    Raises:
+        LookupError: there is no such place.
+    """
+    name, _, pointer = source.partition("#/")
+    value = documents[name]
+    for key in pointer.split("/"):
+        value = (
+            value[int(key)] if isinstance(value, list) else value[key.replace("~1", "/").replace("~0", "~")]
+        )
+    return value
 
 
 def derived_document(release: Release) -> dict[str, Any]:
@@ -35,7 +85,7 @@ def derived_document(release: Release) -> dict[str, Any]:
     root, leaf = plan.levels[0], plan.levels[-1]
     records = release.arrow(TOTAL, root.name)["count"].to_numpy()
     noise = [
-        [_stddev(m.law, m.parameter, m.whole_weights) for m in level.measurements] for level in plan.levels
+        [significant(Fraction(m.stddev), 4, up=True) for m in level.measurements] for level in plan.levels
     ]
     checks = certificate["checks"]
     return {
@@ -51,10 +101,6 @@ def derived_document(release: Release) -> dict[str, Any]:
         "total_noise": _total_noise(release, noise),
         "intervals": list(_half_widths(release)) if plan.estimates is not None else [],
     }
-
-
-def _stddev(law: str, parameter: Fraction, weights: tuple[int, ...]) -> str:
-    return significant(Fraction(LAWS[law].stddev(parameter, weights)), 4, up=True)
 
 
 def _total_noise(release: Release, noise: list[list[str]]) -> dict[str, Any]:

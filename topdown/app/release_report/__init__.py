@@ -6,16 +6,15 @@ from typing import Any
 
 from topdown.app.calls import PathText, path_of, public_function
 from topdown.app.read_release import Release
-from topdown.app.report.derived import derived_document
-from topdown.app.report.numbers import Numbers, found, written
-from topdown.app.report.pages import LANGUAGES, report_html
+from topdown.app.release_report.numbers import derived_document, written
+from topdown.app.release_report.pages import LANGUAGES, report_html
 from topdown.errors import ConfigError
 from topdown.formats.caps import read_plain
 from topdown.formats.command_documents import ReportChecked, ReportWritten
 from topdown.output_paths import write_new
 from topdown.verify.report_numbers import count_numbers, false_numbers
 
-__all__ = ["LANGUAGES", "Numbers", "check_report", "found", "report", "report_bytes", "written"]
+__all__ = ["LANGUAGES", "check_report", "write_report", "written"]
 
 DOCUMENTS = ("certificate.json", "plan.json", "solve.json")
 
@@ -47,7 +46,9 @@ def _documents_of(release: Release) -> dict[str, Any]:
 
 
 @public_function
-def report(release: PathText, out: PathText, *, language: str = "en", force: bool = False) -> ReportWritten:
+def write_report(
+    release: PathText, out: PathText, *, language: str = "en", force: bool = False
+) -> ReportWritten:
     """Write a report of a release for people: one HTML file without scripts, made from published files alone.
 
     Args:
