@@ -43,7 +43,7 @@ ALLOWED = {
     },
 }  # fmt: skip
 """What each package may import of topdown beside itself and `BELOW_ALL`."""
-PRIVACY_MAY_READ = {"topdown.formats.caps", "topdown.formats.common"}  # caps of files, names in documents
+PRIVACY_MAY_READ = {"topdown.formats.caps"}
 EDGE_ONLY = {
     "pandas",
     "pulp",

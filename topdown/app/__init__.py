@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         select_check,
         select_plan,
     )
+    from topdown.app.release_report import LANGUAGES, check_report, write_report
     from topdown.app.resource_needs import (
         BYTES_A_PAIR,
         START_BYTES,
@@ -112,6 +113,7 @@ COMMANDS = {
         "evaluate": ("Compare a release with the confidential records.", "check_commands"),
         "interval": ("Print intervals for counts of any union of areas.", "check_commands"),
         "tables": ("Write tables of a release for ordinary programs.", "check_commands"),
+        "report": ("Write a report of a release for people, as one HTML file.", "report_command"),
     },
     "Look things up": {
         "account": (
@@ -135,6 +137,7 @@ __all__ = [
     "CENSUS_PREFIXES",
     "COMMANDS",
     "FAMILIES",
+    "LANGUAGES",
     "LARGEST_DELTA",
     "REFERENCE_TEXTS",
     "SOLVED_CHECK",
@@ -163,6 +166,7 @@ __all__ = [
     "charged_for",
     "check_folder",
     "check_memory",
+    "check_report",
     "check_start",
     "create_run_ledger",
     "dhc2020_document",
@@ -232,6 +236,7 @@ __all__ = [
     "warm_up",
     "whole_number",
     "write_as_charged",
+    "write_report",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

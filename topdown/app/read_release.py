@@ -73,7 +73,15 @@ class Release:
 
         Raises: CertificateError V090 it is damaged.
         """
-        path = self.path / "certificate.json"
+        return self.document("certificate.json")
+
+    def document(self, name: str) -> dict[str, Any]:
+        """Return a JSON document of the release by its file name, such as solve.json; docs/format.md describes them.
+
+        Raises:
+            CertificateError: V090 it is missing or damaged.
+        """
+        path = self.path / name
         try:
             return dict(read_json(path))
         except (OSError, ValueError, TypeError) as error:

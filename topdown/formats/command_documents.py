@@ -115,6 +115,31 @@ class LevelSize(Part, frozen=True, kw_only=True):
     n_nodes: Count
 
 
+class ReportWritten(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.report"):
+    """The result of topdown report --json."""
+
+    version: Literal[1] = 1
+    release: str
+    plan_hash: Sha256
+    out: str
+    language: str
+    n_bytes: Positive
+    n_numbers: Annotated[
+        Count, Meta(description="Numbers that name the place of the release they were read from")
+    ]
+
+
+class ReportChecked(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.report.check"):
+    """The result of topdown report --check --json."""
+
+    version: Literal[1] = 1
+    ok: bool
+    release: str
+    language: str | None
+    n_numbers: Count
+    findings: list[str]
+
+
 class Synth(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.synth"):
     """The result of topdown synth --json."""
 

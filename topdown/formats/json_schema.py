@@ -110,6 +110,8 @@ DOCUMENTS = {
     "plan": "topdown.formats.release_documents:Plan",
     "plan_summary": "topdown.formats.plan_documents:PlanSummary",
     "reference": "topdown.formats.command_documents:Reference",
+    "report": "topdown.formats.command_documents:ReportWritten",
+    "report.check": "topdown.formats.command_documents:ReportChecked",
     "schemas": "topdown.formats.command_documents:Schemas",
     "selection": "topdown.formats.choice_documents:Selection",
     "selection.certificate": "topdown.formats.choice_documents:SelectionCertificate",

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from math import sqrt
 from pathlib import Path
 from typing import Any, Literal
 
@@ -64,7 +65,7 @@ class MeasurementPlan:
     @property
     def stddev(self) -> float:
         """Standard deviation of the noise itself, in records, for screens and foreseen sizes."""
-        return LAWS[self.law].stddev(self.parameter, self.whole_weights)
+        return sqrt(float(LAWS[self.law].own_variance(self.parameter, self.whole_weights)))
 
     @property
     def whole_weights(self) -> tuple[int, ...]:

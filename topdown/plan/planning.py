@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -43,6 +44,9 @@ from topdown.plan.release_chain import ReleaseChain, check_guarantee
 from topdown.plan.run_file import EstimatesTable, LevelTable, PassTable, RunFile
 from topdown.privacy.laws import LAWS, NoiseLaw, law_of_mechanism
 from topdown.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from topdown.formats.common import LawName
 
 
 def check_shares(shares: Mapping[str, Fraction], what: str) -> None:
@@ -393,11 +397,13 @@ def _plan_budget(run: RunFile) -> tuple[Fraction, Fraction]:
     return budget, check_delta(given.delta, large=given.large_delta) if law.has_delta else Fraction(0)
 
 
-def _plan_measurement(run: RunFile, query: Query, share: Fraction, cost: Fraction) -> MeasurementPlan:
+def _plan_measurement(
+    run: RunFile, query: Query, relation: Relation, share: Fraction, cost: Fraction
+) -> MeasurementPlan:
     """Return a query with the noise that makes it cost a part of the budget."""
     law = law_of_mechanism(run.mechanism)
-    parameter = calibrate_noise(law, cost, query, Relation.named(run.neighbours))
-    plain = MeasurementPlan(query.name, query.n_answers, share, cost, law.name, parameter)
+    parameter = calibrate_noise(law, cost, query, relation)
+    plain = MeasurementPlan(query.name, query.n_answers, share, cost, cast("LawName", law.name), parameter)
     if not law.has_delta or run.budget.epsilon is None or run.budget.delta is None:
         return plain
     paid = replace(plain, delta=run.budget.delta * cost / run.budget.epsilon)
@@ -424,12 +430,12 @@ def _plan_level(
                 code="C075",
                 fix="keep one of them, with the share of both",
             )
-    loss = budget * table.share
+    loss, relation = budget * table.share, Relation.named(run.neighbours, schema.unit)
     measurements = []
     for name, share in table.queries.items():
         with locating_errors("level", number, "queries", name):
             query = parse_query(schema, name)
-            measurements.append(_plan_measurement(run, query, share, loss * share))
+            measurements.append(_plan_measurement(run, query, relation, share, loss * share))
     of_root = depth == 0 and bool(table.root_passes)
     with locating_errors("level", number, "root_passes" if of_root else "passes"):
         passes = plan_passes(table, schema, is_root=of_root)

@@ -26,9 +26,12 @@ from topdown.privacy.accountant import (
     PureLoss,
     compose_noise,
 )
-from topdown.privacy.laws import LAWS, Weights
+from topdown.privacy.laws import LAWS, FormulaDistribution, NoiseDistribution, Weights
 
 Runs = NDArray[np.int32]
+
+
+_NEVER = -1000.0  # nats; far from every sum of ratios of values that a law gives
 
 
 _RIDGE = 1e-9  # of the mean variance: noise that is a function of other noise has none of its own
@@ -66,10 +69,23 @@ class LikelihoodRatios:
         for start in range(0, runs.shape[1], len(self.answers.target)):
             noisy = runs[:, start + moved].T.astype(np.float64)
             odds = [
-                own.log_odds(x - b, x - a) for own, x, a, b in zip(noise, noisy, first, second, strict=True)
+                _log_masses(own, x - b) - _log_masses(own, x - a)
+                for own, x, a, b in zip(noise, noisy, first, second, strict=True)
             ]
             out += counts @ np.array(odds).reshape(noisy.shape)
         return out
+
+
+def _log_masses(noise: NoiseDistribution, values: Floats) -> Floats:
+    """Return the logarithm of each value's probability, up to a constant; of what never happens that of e^-1000."""
+    sizes = np.abs(values)
+    if isinstance(noise, FormulaDistribution):
+        slope, bend = noise.energy(1), noise.energy(2) - 2 * noise.energy(1)  # energies are quadratic
+        energies: Floats = float(slope) * sizes + float(bend) / 2 * sizes * (sizes - 1)
+        return -energies
+    known = np.array([math.log(float(noise.pmf(k, 60)[0])) for k in range(noise.half_width(60) + 1)])
+    place = sizes.astype(np.int64)
+    return np.where(place < len(known), known[np.minimum(place, len(known) - 1)], _NEVER)
 
 
 @dataclass(frozen=True, eq=False)

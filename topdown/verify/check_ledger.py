@@ -213,8 +213,8 @@ def _charged_noise(laws: tuple[DrawnNoise, ...]) -> list[_Charged]:
 
 
 def _planned_noise(plan: PlanFile, covers: tuple[str, ...]) -> list[_Charged]:
-    """Return the laws the plan draws at some levels; a replaced record moves two counts of a query, a new one one."""
-    moved = 2 if plan.doc.neighbours == "bounded" else 1
+    """Return the laws the plan draws at some levels, on the counts that neighbours move."""
+    moved = plan.relation.sensitivity
     return sorted(
         (level.name, m.query, m.law, fraction(m.parameter), moved, fraction(m.delta or "0"))
         for level in plan.doc.levels

@@ -47,7 +47,7 @@ from topdown.verify.exact_arithmetic import (
 from topdown.verify.findings import Finding, Findings
 from topdown.verify.gaussian_sums import continuous_epsilon
 from topdown.verify.ledger_reader import Choice, LedgerFile, Opened
-from topdown.verify.noise_laws import law_named
+from topdown.verify.noise_laws import RELATIONS, REPLACED, law_named
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.session import Session
 
@@ -593,7 +593,7 @@ def check_everything_released(
         ("conditional_on", exact),
     ):
         compare.same("V136", f"{place}.{key}", expected, stated.get(key))
-    kinds = (("presence", 1), ("everything", 2)) if first.neighbours == "add_remove" else (("everything", 1),)
+    kinds = RELATIONS.get(first.neighbours, REPLACED).stated
     laws = [drawn for intent in live for drawn in intent.laws]
     if strange := sorted({x.law for x in laws if law_named(x.law).loss_name != first.loss_name}):
         text = f"is of noise that is not added up in a ledger of {first.loss_name}"

@@ -12,6 +12,7 @@ import numpy as np
 from topdown.verify.change_losses import ChangeLoss, MovedCounts, loss_of
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.neighbour_changes import Closing, DerivedChange, Limit, Statistic, derive_changes
+from topdown.verify.noise_laws import ADDED_OR_REMOVED, REPLACED
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.public_tree import Facts, Tree, closed_leaves
 from topdown.verify.query_labels import Reading, identity_reading, query_groups, read_below, selected_values
@@ -108,7 +109,12 @@ def derive_privacy(plan: PlanFile, below: Below, tree: Tree) -> DerivedPrivacy:
             raise unreadable("V160", path, f"has a level {strange[0]!r} that the geography lacks")
     statistics = _statistics(steps, tree)
     changes = derive_changes(
-        plan.schema, tree, _closings(steps), _limits(steps), statistics, plan.doc.neighbours
+        plan.schema,
+        tree,
+        _closings(steps),
+        _limits(steps),
+        statistics,
+        presence=plan.relation.states_presence,
     )
     measured = [step.measured for step in steps]
 
@@ -143,7 +149,8 @@ def _counts_moved(change: DerivedChange, rows: Sequence[Measured], tree: Tree) -
             continue
         if change.kind == "within_level" and m.depth <= tree.names.index(change.of):
             continue
-        yield MovedCounts(m.parameter, 1, 1 if change.kind == "presence" else 2, m.delta)
+        relation = ADDED_OR_REMOVED if change.kind == "presence" else REPLACED
+        yield MovedCounts(m.parameter, 1, len(relation.shifts), m.delta)
 
 
 def _statistics(steps: Sequence[ChainedRelease], tree: Tree) -> list[Statistic]:

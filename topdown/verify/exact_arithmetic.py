@@ -177,9 +177,3 @@ def tight_formula(rho: Fraction, digits: int) -> Fraction:
 
 def _decimal(value: Fraction) -> Decimal:
     return _WIDE.divide(Decimal(value.numerator), Decimal(value.denominator))
-
-
-def sampled_odds(rate: Fraction, base: Fraction, neighbours: str) -> Fraction:
-    """Return e^epsilon of a one-sided mechanism on a Poisson sample: bounded neighbours are a step up and one down."""
-    up, down = 1 + rate * (base - 1), 1 / (1 - rate)
-    return up * down if neighbours == "bounded" else max(up, down)

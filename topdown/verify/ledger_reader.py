@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from topdown.verify.exact_arithmetic import ROUNDED, fraction, log, sampled_odds
+from topdown.verify.exact_arithmetic import ROUNDED, fraction, log
 from topdown.verify.findings import Finding
-from topdown.verify.noise_laws import law_named
+from topdown.verify.noise_laws import RELATIONS, law_named
 from topdown.verify.plan_reader import canonical
 from topdown.verify.strict_reader import UnreadableError, parse_json, read_bytes
 
@@ -113,7 +113,7 @@ class Choice(_Line, frozen=True, kw_only=True, tag="choice"):
     @property
     def odds(self) -> Fraction:
         """e^epsilon that a one-sided mechanism with this base keeps on a sample of this rate."""
-        return sampled_odds(fraction(self.rate), fraction(self.base), self.neighbours)
+        return RELATIONS[self.neighbours].sampled_odds(fraction(self.rate), fraction(self.base))
 
     def charge(self, times: int = 1) -> tuple[Fraction, Fraction]:
         """Return (epsilon, rho) for so many neighbours in a row; rho is epsilon tanh(epsilon / 2) at most."""

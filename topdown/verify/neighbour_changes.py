@@ -426,11 +426,12 @@ def derive_changes(
     closings: Sequence[Closing],
     limits: Sequence[Limit],
     statistics: Sequence[Statistic],
-    neighbours: str,
+    *,
+    presence: bool,
 ) -> tuple[DerivedChange, ...]:
     """Return every kind of change in the order of a certificate: the neighbours' own, attributes, levels."""
     free = free_cells(schema, tree, closings, limits)
-    out = [_presence_change(free, statistics)] if neighbours == "add_remove" else []
+    out = [_presence_change(free, statistics)] if presence else []
     out.append(_everything_change(free, statistics))
     out += [_attribute_change(free, statistics, name) for name in free.sizes]
     out += [_within_level_change(free, tree, statistics, depth) for depth in range(len(tree.names) - 1)]

@@ -1,4 +1,6 @@
-"""The noise laws by verify's own lines: names, loss, calibration, variance, and what their weights must be.
+"""What noise costs by verify's own lines: what neighbours move, and the laws of noise.
+
+Of a law: names, loss, calibration, variance, and what its weights must be.
 
 Discrete Gaussian: rho = S / (2 variance). Two-sided geometric: epsilon = S / scale. A law with a delta: every count
 that moves pays its part of epsilon, and of delta. Whatever else asks for a law finds it in `LAWS`.
@@ -18,6 +20,48 @@ from fractions import Fraction
 from typing import Literal
 
 from topdown.verify.exact_arithmetic import ROUNDED, exp
+
+
+@dataclass(frozen=True)
+class CheckedRelation:
+    """What verify knows of one neighbour relation.
+
+    A record adds 1 to one answer of one area, in every measurement. One record more or less changes one answer; one
+    record replaced takes 1 from one answer and adds 1 to another.
+
+    Args:
+        shifts: by how much each answer changes that a neighbour changes in one measurement of a level.
+        stated: kinds of change that a statement about a whole ledger has a row for, and how many steps of the relation
+            each takes.
+    """
+
+    shifts: tuple[int, ...]
+    stated: tuple[tuple[str, int], ...]
+
+    @property
+    def sensitivity(self) -> int:
+        """The largest change of all answers together; the same in L1 and squared L2, as each changes by 1."""
+        return sum(map(abs, self.shifts))
+
+    @property
+    def states_presence(self) -> bool:
+        """Whether neighbours differ in that a record is there."""
+        return self.stated[0][0] == "presence"
+
+    def sampled_odds(self, rate: Fraction, base: Fraction) -> Fraction:
+        """Return e^epsilon of a one-sided mechanism on a Poisson sample; a replacement is one step up and one down."""
+        up, down = 1 + rate * (base - 1), 1 / (1 - rate)
+        return max(up, down) if self.states_presence else up * down
+
+
+REPLACED = CheckedRelation((1, -1), (("everything", 1),))
+
+
+ADDED_OR_REMOVED = CheckedRelation((1,), (("presence", 1), ("everything", 2)))
+
+
+RELATIONS = {"bounded": REPLACED, "add_remove": ADDED_OR_REMOVED}
+
 
 UNIT = 1 << 128
 

@@ -26,7 +26,7 @@ from topdown.formats.release_documents import (
     ZeroRule,
 )
 from topdown.verify.exact_arithmetic import exact_text, fraction
-from topdown.verify.noise_laws import CheckedLaw, law_of_mechanism
+from topdown.verify.noise_laws import RELATIONS, CheckedLaw, CheckedRelation, law_of_mechanism
 from topdown.verify.query_labels import Query, Schema, read_schema
 from topdown.verify.strict_reader import read_json, unreadable
 
@@ -175,6 +175,11 @@ class PlanFile:
         return self.noise.name
 
     @property
+    def relation(self) -> CheckedRelation:
+        """What neighbours change."""
+        return RELATIONS[self.doc.neighbours]
+
+    @property
     def noise(self) -> CheckedLaw:
         """The law of every noise."""
         return law_of_mechanism(self.doc.mechanism)
@@ -187,13 +192,12 @@ class PlanFile:
     def sensitivity(self, query: Query) -> int:
         """Bound the change of a query's answers over all nodes of a level between neighbours (L1, squared L2).
 
-        A record adds 1 to one answer of one node (checked: one label a cell). One record more or less changes
-        one answer by 1; one record replaced takes 1 from one answer and adds 1 to another: 2 in both norms.
+        A record adds 1 to one answer of one node; checked: one label a cell.
         """
         labels = query.labels
         if labels.shape != (self.schema.n_cells,) or labels.min() < 0 or labels.max() >= query.n_answers:
             raise ValueError(f"query {query.name!r} does not count every cell once")
-        return 2 if self.doc.neighbours == "bounded" else 1
+        return self.relation.sensitivity
 
 
 def table_path(query: Query, level: str) -> str:

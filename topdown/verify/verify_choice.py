@@ -18,10 +18,10 @@ from topdown.verify.exact_arithmetic import (
     fraction,
     log,
     read_enclosure,
-    sampled_odds,
 )
 from topdown.verify.findings import Finding, Findings
 from topdown.verify.ledger_reader import Choice, Commit, Opened, sealing_commit
+from topdown.verify.noise_laws import ADDED_OR_REMOVED, RELATIONS, REPLACED
 from topdown.verify.plan_reader import canonical
 from topdown.verify.session import Session
 from topdown.verify.strict_reader import parse_json, read_bytes, read_json
@@ -210,7 +210,8 @@ def _question(session: Session) -> dict[str, Any]:
 
 
 def _question_odds(asked: dict[str, Any]) -> Fraction:
-    return sampled_odds(fraction(asked["rate"]), fraction(asked["base"]), asked["neighbours"])
+    relation = RELATIONS.get(asked["neighbours"], ADDED_OR_REMOVED)
+    return relation.sampled_odds(fraction(asked["rate"]), fraction(asked["base"]))
 
 
 def _commit_and_charges(session: Session) -> tuple[Commit | None, list[Choice]]:
@@ -239,7 +240,7 @@ def _district_full(question: dict[str, Any], districts: list[str | None]) -> boo
 
 def _choice_sentence(unit: str, neighbours: str, times: int) -> str:
     which = f"which of two answers one {unit} gave, both of which fit the public facts"
-    if neighbours == "add_remove":
+    if RELATIONS.get(neighbours, REPLACED).states_presence:
         which = f"whether one {unit}'s answers were there at all, where both fit the public facts"
     return (
         f"Someone who reads only this choice, knows every other {unit}'s answers, and must tell {which}, chooses "

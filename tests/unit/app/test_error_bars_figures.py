@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import pytest
 
 from topdown.app.screens import Painter, Progress, Screen, StreamLook, caret_span, figures, show_error
 from topdown.errors import ConfigError
+from topdown.privacy.laws import LAWS
 from topdown.progress import Event
 
 
@@ -213,8 +215,9 @@ def test_units():
 
 def test_stddev_of_both_laws():
     """Discrete Gaussian: root of the parameter. Geometric: 1/(sqrt(2) sinh(1/2t)), about sqrt(2) t."""
-    assert figures.stddev("discrete_gaussian", Fraction(4), Fraction(4)) == 2
-    assert figures.stddev("two_sided_geometric", Fraction(10), Fraction(200)) == pytest.approx(
-        14.139, abs=0.01
-    )
-    assert figures.stddev("two_sided_geometric", Fraction(1, 10**6), Fraction(0)) == 0
+    gaussian, geometric = (LAWS[name].own_variance for name in ("discrete_gaussian", "two_sided_geometric"))
+    assert gaussian(Fraction(4), ()) == 4
+    for scale in (Fraction(1, 3), Fraction(10), Fraction(2**24)):
+        due = 1 / (2 * math.sinh(1 / float(2 * scale)) ** 2)
+        assert float(geometric(scale, ())) == pytest.approx(due, rel=1e-12)
+    assert geometric(Fraction(1, 10**6), ()) == 0

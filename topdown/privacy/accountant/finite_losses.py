@@ -28,7 +28,7 @@ from topdown.errors import ConfigError
 from topdown.privacy.accountant import conversions as zcdp
 from topdown.privacy.accountant.composition import Composition
 from topdown.privacy.accountant.events import ComposedEvent, FiniteLoss, Geometric, Mixture, Repeated
-from topdown.privacy.accountant.gaussian_loss import ball_of, ends, loss_distribution, precision
+from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
 from topdown.privacy.exact_values import Enclosure, Threshold, alpha_of, epsilon_of, positive
 from topdown.privacy.laws import LAWS, UNIT, Weights
 
@@ -505,7 +505,7 @@ def compose_noise(moved: Iterable[NoisyCounts], loss_name: str) -> ComposedLoss:
         return PureLoss(Fraction(0), 0, loss_name)
     engines = {law.composed_as for law in laws}
     if engines == {"gaussian"}:
-        return Composition(loss_distribution((m.parameter, m.shift, m.count) for m in rows))
+        return Composition.of((m.parameter, m.shift, m.count) for m in rows)
     if loss_name != "epsilon":
         raise ValueError(f"no engine composes the noise of {', '.join(sorted({m.law for m in rows}))}")
     if engines == {"geometric"} and all(m.shift == 1 for m in rows):

@@ -17,15 +17,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from topdown.formats.common import LawName, LossName
 from topdown.privacy.fixed_point import TailSums, exp_neg, tail_sums
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from topdown.arrays import Floats
     from topdown.privacy.bits import BitSource
 
+LossName = Literal["rho", "epsilon", "epsilon_delta"]
 Engine = Literal["gaussian", "geometric", "weights", "bound"]
 """What the accountant may take the losses of counts in noise of one law for; see `NoiseLaw.composed_as`."""
 ParameterName = Literal["variance", "scale", "epsilon"]
@@ -77,10 +74,6 @@ class NoiseDistribution(ABC):
     def cdf(self, k: int, n_bits: int) -> tuple[Fraction, Fraction]:
         """Enclose P(X <= k); see `cdf_interval`."""
 
-    @abstractmethod
-    def log_odds(self, k: Floats, other: Floats) -> ArrayLike:
-        """Return log P(X = k) - log P(X = other) of whole numbers, both (n,); what never happens counts as e^-1000."""
-
 
 class FormulaDistribution(NoiseDistribution):
     """A distribution whose probabilities are exp(-energy) over a sum without a closed form."""
@@ -131,7 +124,7 @@ class NoiseLaw:
             `parameter`; `geometric`, two-sided geometric noise of scale `parameter`; `weights`, the finite law of the
             weights; `bound`, unknown but for its epsilon, so that what is said of a composition is a bound.
         variance: of the noise in records squared, from (parameter, weights), as the solver weighs it.
-        stddev: of the law itself, in records, from (parameter, weights), as screens show it.
+        own_variance: of the law itself to 30 digits, from (parameter, weights), as screens show it.
         calibrated: parameter that makes a query cost a loss, from (loss, L1 sensitivity, squared L2 sensitivity).
         most: largest parameter; for a variance or a scale, whose noise leaves 32 bits less than once in 2^128 draws.
         usual: how others would state its loss as an epsilon.
@@ -140,14 +133,14 @@ class NoiseLaw:
             `topdown.optimal_noise` makes.
     """
 
-    name: LawName
+    name: str
     mechanism: str
     loss_name: LossName
     parameter_name: ParameterName
     loss_of_one: Callable[[Fraction, int], Fraction]
     composed_as: Engine
     variance: Callable[[Fraction, Weights], Fraction]
-    stddev: Callable[[Fraction, Weights], float]
+    own_variance: Callable[[Fraction, Weights], Fraction]
     calibrated: Callable[[Fraction, int, int], Fraction]
     most: int
     usual: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt, sqrt
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from topdown.privacy.laws.distribution import (
@@ -17,7 +17,6 @@ from topdown.privacy.laws.distribution import (
 from topdown.privacy.laws.geometric import discrete_laplace
 
 if TYPE_CHECKING:
-    from topdown.arrays import Floats
     from topdown.privacy.bits import BitSource
 
 MAX_VARIANCE = 1 << 54  # then P(|X| >= 2^31) < 2^-180, so the int32 guard never shapes the law
@@ -48,10 +47,6 @@ class DiscreteGaussian(FormulaDistribution):
     def energy(self, k: int) -> Fraction:
         """Return -log of pmf(k) / pmf(0), exactly."""
         return Fraction(k * k, 2 * self.variance)
-
-    def log_odds(self, k: Floats, other: Floats) -> Floats:
-        """Return log P(X = k) - log P(X = other) of whole numbers, both (n,)."""
-        return (other - k) * (other + k) / (2 * float(self.variance))
 
     def half_width(self, n_bits: int) -> int:
         """Return a k past which the tail is below about 2^-n_bits (for sizes and routes, not for proofs)."""
@@ -98,7 +93,7 @@ DISCRETE_GAUSSIAN = NoiseLaw(
     ),  # Canonne, Kamath, Steinke 2020, Thm 4
     composed_as="gaussian",
     variance=lambda variance, _: variance,
-    stddev=lambda variance, _: sqrt(float(variance)),
+    own_variance=lambda variance, _: variance,
     calibrated=lambda rho, _, l2_squared: Fraction(l2_squared, 2 * rho),
     most=((1 << 31) // 14) * ((1 << 31) // 14),  # 14 standard deviations
     usual="rho + 2 sqrt(rho ln(1/delta))",

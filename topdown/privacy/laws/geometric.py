@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sinh, sqrt
 from typing import TYPE_CHECKING
 
+from topdown.privacy.fixed_point import exp_neg
 from topdown.privacy.laws.distribution import (
     LN2_ABOVE,
     FormulaDistribution,
@@ -18,9 +18,9 @@ from topdown.privacy.laws.distribution import (
 )
 
 if TYPE_CHECKING:
-    from topdown.arrays import Floats
     from topdown.privacy.bits import BitSource
 
+_PRECISION = 192
 MAX_SCALE = 1 << 24  # then P(|X| >= 2^31) < 2^-180, so the int32 guard never shapes the law
 
 
@@ -47,10 +47,6 @@ class TwoSidedGeometric(FormulaDistribution):
     def energy(self, k: int) -> Fraction:
         """Return -log of pmf(k) / pmf(0), exactly."""
         return Fraction(abs(k), self.scale)
-
-    def log_odds(self, k: Floats, other: Floats) -> Floats:
-        """Return log P(X = k) - log P(X = other) of whole numbers, both (n,)."""
-        return (abs(other) - abs(k)) / float(self.scale)
 
     def half_width(self, n_bits: int) -> int:
         """Return a k past which the tail is below about 2^-n_bits (for sizes and routes, not for proofs)."""
@@ -89,9 +85,10 @@ def discrete_laplace(scale: Fraction, bits: BitSource) -> int:
         return -magnitude if negative else magnitude
 
 
-def _stddev(scale: Fraction) -> float:
-    half = 1 / (2 * float(scale))
-    return 0.0 if half > 300 else 1 / (sqrt(2) * sinh(half))
+def _own_variance(scale: Fraction) -> Fraction:
+    """Return 2 a / (1 - a)^2, a = exp(-1 / scale)."""
+    a = Fraction(exp_neg(Fraction(1, scale), _PRECISION)[0], 1 << _PRECISION)
+    return Fraction(2 * a, (1 - a) * (1 - a))
 
 
 TWO_SIDED_GEOMETRIC = NoiseLaw(
@@ -103,7 +100,7 @@ TWO_SIDED_GEOMETRIC = NoiseLaw(
     composed_as="geometric",
     # 2 t^2 exceeds the exact variance 1 / (2 sinh(1/2t)^2) by at most 1/6; weights need close numbers, not exact ones.
     variance=lambda scale, _: 2 * scale * scale,
-    stddev=lambda scale, _: _stddev(scale),
+    own_variance=lambda scale, _: _own_variance(scale),
     calibrated=lambda epsilon, l1, _: Fraction(l1, epsilon),
     most=(1 << 31) // 90,  # 90 scales
     usual="epsilon",

@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from math import log, sqrt
 from typing import TYPE_CHECKING
 
 from topdown.privacy.fixed_point import TailSums
 from topdown.privacy.laws.distribution import UNIT, WEIGHT_BITS, NoiseDistribution, NoiseLaw, Weights
 
 if TYPE_CHECKING:
-    from topdown.arrays import Floats
     from topdown.privacy.bits import BitSource
 
 MOST_VALUES = 1 << 20  # of a table
 _VARIANCE_GRID = 1 << 30
-_NEVER = -1000.0  # nats; far from every sum of ratios of values that a law gives
 
 
 @dataclass(frozen=True)
@@ -96,19 +93,6 @@ class WeightedInteger(NoiseDistribution):
             k += 1
         return k
 
-    def log_odds(self, k: Floats, other: Floats) -> list[float]:
-        """Return log P(X = k) - log P(X = other) of whole numbers, both (n,); what never happens counts as e^-1000."""
-        return [
-            self._log_mass(abs(int(x))) - self._log_mass(abs(int(y))) for x, y in zip(k, other, strict=True)
-        ]
-
-    def _log_mass(self, size: int) -> float:
-        return self._log_masses[size] if size < len(self.weights) else _NEVER
-
-    @cached_property
-    def _log_masses(self) -> tuple[float, ...]:
-        return tuple(log(weight) - log(UNIT) for weight in self.weights)
-
     def pmf(self, k: int, n_bits: int) -> tuple[Fraction, Fraction]:
         """Return P(X = k) twice: it is exact."""
         exact = Fraction(self.mass(k), UNIT)
@@ -141,7 +125,7 @@ OPTIMAL_INTEGER = NoiseLaw(
     loss_of_one=_moved_by_one,  # with the delta of one count beside it (noise/optimal/PROOF.md)
     composed_as="weights",
     variance=lambda _, weights: variance_of(weights),
-    stddev=lambda _, weights: sqrt(float(variance_of(weights))),
+    own_variance=lambda _, weights: variance_of(weights),
     calibrated=lambda epsilon, l1, _: Fraction(
         epsilon, l1
     ),  # of each count that moves: epsilons and deltas add up

@@ -1,0 +1,146 @@
+"""`topdown report`: a page about a release in which every number is one of its files, for every kind of release."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tomllib
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers.pages import run_page
+from tests.pinned.releases import make
+from topdown.app import LANGUAGES
+from topdown.app.release_report import written
+
+ROOT = Path(__file__).resolve().parents[2]
+EMPTY = {"meta", "br", "img", "path", "rect", "circle", "polygon", "polyline", "link"}
+KINDS = ("plain", "extensions", "estimates")
+MANY = ("policies", "pl94", "tuned", "sections")
+
+
+class WellFormed(HTMLParser):
+    """Check that what is opened is closed in order, and collect identifiers and what is loaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.loaded: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what is opened."""
+        self.open += [] if tag in EMPTY else [tag]
+        self.ids += [value for key, value in attrs if key == "id"]
+        self.loaded += [value for key, value in attrs if key in ("src", "href") and value[0] != "#"]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Leave out what closes itself."""
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close what was opened last."""
+        assert self.open.pop() == tag
+
+
+def finished(folder: Path) -> list[Path]:
+    """Return the releases below a folder."""
+    kinds = {path.parent: json.loads(path.read_text())["type"] for path in folder.rglob("certificate.json")}
+    return [at for at, kind in sorted(kinds.items()) if kind == "topdown.certificate"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *(pytest.param(kind, marks=pytest.mark.slow) for kind in MANY)])
+def test_every_kind_of_release_has_a_report(topdown, check, tmp_path, kind) -> None:
+    """A kind of plan whose report fails, or says a number that no file holds, would be found by its first reader."""
+    make(kind, tmp_path / "made")
+    releases = [at for at in finished(tmp_path / "made") if not (at / "made_up.json").exists()]
+    assert releases
+    for n, release in enumerate(releases):
+        report = tmp_path / f"{n}.html"
+        said = topdown("report", release, "--out", report, "--json")
+        assert said.code == 0, (release, said.err)
+        check(said.document)
+        page = report.read_text(encoding="utf-8")
+        reader = WellFormed()
+        reader.feed(page)
+        assert (reader.open, reader.loaded) == ([], [])
+        assert len(reader.ids) == len(set(reader.ids))
+        assert "<script" not in page
+        assert not re.findall(r"[{}]", re.sub(r"<style>.*?</style>", "", page, flags=re.S))
+        checked = topdown("report", release, "--out", report, "--check", "--json")
+        check(checked.document)
+        assert (checked.code, checked.document["findings"]) == (0, [])
+
+
+def test_a_report_is_equal_each_time_and_a_changed_digit_is_found(topdown, release, tmp_path) -> None:
+    """Whoever prints another number beside the same release must be found out, in every language."""
+    for language in LANGUAGES:
+        report, again = tmp_path / f"{language}.html", tmp_path / f"{language}-again.html"
+        for path in (report, again):
+            assert topdown("report", release, "--out", path, "--language", language).code == 0
+        assert report.read_bytes() == again.read_bytes()
+        page = report.read_text(encoding="utf-8")
+        places = [m.start() for m in re.finditer(r"\d</data>", page)]
+        assert len(places) > 40
+        for place in places[:: max(1, len(places) // 7)]:
+            digit = "1" if page[place] != "1" else "2"
+            again.write_text(page[:place] + digit + page[place + 1 :], encoding="utf-8")
+            said = topdown("report", release, "--out", again, "--check", "--json")
+            assert (said.code, len(said.document["findings"])) == (1, 1)
+    again.write_text(page.replace("</main>", "<p>and more</p></main>"), encoding="utf-8")
+    said = topdown("report", release, "--out", again, "--check", "--json")
+    assert (said.code, said.document["language"]) == (1, None)
+
+
+def test_a_report_reads_published_files_only(topdown, release, tmp_path) -> None:
+    """A report made where the release alone is must be the same: nothing of it comes from the records."""
+    alone = tmp_path / "alone" / "release"
+    shutil.copytree(release, alone)
+    for folder, out in ((release, "one.html"), (alone, "other.html")):
+        assert topdown("report", folder, "--out", tmp_path / out).code == 0
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "other.html").read_bytes()
+
+
+def test_every_language_has_every_sentence() -> None:
+    """A sentence without its slots, or a table without a column, would be a hole in one language only."""
+
+    def shape(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: shape(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return len(value)
+        return sorted(re.findall(r"{(\w+)}", str(value)))
+
+    folder = ROOT / "topdown" / "app" / "release_report" / "text"
+    words = [tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8")) for name in LANGUAGES]
+    assert len(words) > 1
+    assert all(shape(one) == shape(words[0]) for one in words)
+
+
+def test_what_cannot_be_reported_is_refused(topdown, release, tmp_path) -> None:
+    """A report inside the release would be a file that no manifest names; an unknown language has no words."""
+    inside = topdown("report", release, "--out", release / "report.html")
+    assert (inside.code, "C132" in inside.err) == (2, True)
+    unknown = topdown("report", release, "--out", tmp_path / "r.html", "--language", "xx")
+    assert (unknown.code, "C005" in unknown.err, ", ".join(LANGUAGES) in unknown.err) == (2, True, True)
+    missing = topdown("report", release, "--out", tmp_path / "none.html", "--check")
+    assert (missing.code, "C001" in missing.err) == (2, True)
+
+
+@given(st.fractions(0, 10**6), st.sampled_from(["up1", "up2", "up4", "percent_up"]))
+def test_a_claim_is_never_rounded_in_its_favour(value: Fraction, form) -> None:
+    """A loss that is shown smaller than it is would be a false claim."""
+    shown = Fraction(written(value, form).removesuffix(" %").replace(",", ""))
+    exact, digits = (100 * value, 1) if form == "percent_up" else (value, int(form[2:]))
+    assert exact <= shown < exact + Fraction(1, 10**digits)
+
+
+def test_the_page_runs_as_typed(topdown, tmp_path, monkeypatch) -> None:
+    """A command on the page that fails stops whoever follows it."""
+    monkeypatch.chdir(tmp_path)
+    assert run_page(ROOT / "docs" / "how-to" / "report.md", topdown) == 5
