@@ -85,8 +85,8 @@ def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
     assert known.variance(plan.parameter, plan.weights) == plan.variance
     assert (known.mechanism, known.loss_name) == (law.mechanism, law.loss_name)
     assert known.composed_as == law.composed_as  # else what a ledger holds is composed by another engine
-    for n_moved in (1, 2):
-        assert known.parameter(Fraction(3, 7), n_moved) == law.calibrated(Fraction(3, 7), n_moved, n_moved)
+    for moved in ((1, 1), (2, 2), (6, 18)):
+        assert known.parameter(Fraction(3, 7), *moved) == law.calibrated(Fraction(3, 7), *moved)
     for shift, counts in ((1, 2), (3, 1)):
         if law.has_delta and shift > 1:
             with pytest.raises(ValueError, match="move by 1"):

@@ -150,7 +150,7 @@ def _counts_moved(change: DerivedChange, rows: Sequence[Measured], tree: Tree) -
         if change.kind == "within_level" and m.depth <= tree.names.index(change.of):
             continue
         relation = ADDED_OR_REMOVED if change.kind == "presence" else REPLACED
-        yield MovedCounts(m.parameter, 1, len(relation.shifts), m.delta)
+        yield MovedCounts(m.parameter, relation.shift, len(relation.shifts), m.delta)
 
 
 def _statistics(steps: Sequence[ChainedRelease], tree: Tree) -> list[Statistic]:
