@@ -14,16 +14,20 @@ import pytest
 
 from topdown.formats import LawName, Mechanism
 from topdown.measure import noise_law
+from topdown.model import Attribute, Schema, parse_query
 from topdown.plan import MeasurementPlan, count_weights
 from topdown.practice import LikelihoodRatios, PairAnswers
 from topdown.privacy import (
     AesBits,
+    Change,
     Claim,
     Measurement,
+    Relation,
     Sampler,
     SimulationBits,
     draw_one,
     protected_attributes,
+    stated_changes,
 )
 from topdown.privacy import laws as privacy_laws
 from topdown.privacy.accountant import NoisyCounts, compose_noise
@@ -38,6 +42,7 @@ from topdown.privacy.laws import (
 from topdown.verify import DrawnNoise, MovedCounts, law_problem, loss_of, loss_of_laws, noise_laws
 
 PARAMETER = Fraction(9, 2)
+SCHEMA = Schema("s", "", "person", (Attribute("a", ("x", "y"), ()), Attribute("b", ("u", "v"), ())))
 EPSILON, DELTA = Fraction(1, 2), Fraction(1, 1000)
 each_law = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 
@@ -85,8 +90,8 @@ def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
     assert known.variance(plan.parameter, plan.weights) == plan.variance
     assert (known.mechanism, known.loss_name) == (law.mechanism, law.loss_name)
     assert known.composed_as == law.composed_as  # else what a ledger holds is composed by another engine
-    for n_moved in (1, 2):
-        assert known.parameter(Fraction(3, 7), n_moved) == law.calibrated(Fraction(3, 7), n_moved, n_moved)
+    for moved in ((1, 1), (2, 2), (6, 18)):
+        assert known.parameter(Fraction(3, 7), *moved) == law.calibrated(Fraction(3, 7), *moved)
     for shift, counts in ((1, 2), (3, 1)):
         if law.has_delta and shift > 1:
             with pytest.raises(ValueError, match="move by 1"):
@@ -219,3 +224,16 @@ def test_a_law_has_the_distribution_that_it_plans(law: NoiseLaw) -> None:
     low, high = cdf_interval(drawn, 0, 60)
     at_zero = pmf_interval(drawn, 0, 60)[0]
     assert float(low) == pytest.approx(float(high)) == pytest.approx((1 + float(at_zero)) / 2)
+
+
+@pytest.mark.parametrize("name", [change.value for change in Change])
+def test_verify_knows_what_neighbours_change(name: str) -> None:
+    """Verify derives sensitivity, charge and rows by its own lines: with another relation they would pass unseen."""
+    mine, own = Relation.named(name), noise_laws.RELATIONS[name]
+    query = parse_query(SCHEMA, "a")
+    assert own.shifts == mine.shifts
+    assert (own.l1, own.l2_squared) == (mine.l1_sensitivity(query), mine.l2_sensitivity_squared(query))
+    assert own.states_presence == mine.states_presence
+    assert own.stated == tuple((c.kind, c.n_charges) for c in stated_changes(name, "person"))
+    for rate, base in ((Fraction(1, 3), Fraction(2)), (Fraction(9, 10), Fraction(11, 10))):
+        assert own.sampled_odds(rate, base) == mine.sampled_odds(rate, base)

@@ -44,7 +44,7 @@ def ledger_location_of_file(path: Path) -> LedgerLocation:
 
 
 def drawn_laws_by_level(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
-    """Return what every level draws: the laws on the counts that one change of a record moves, by one each."""
+    """Return what every level draws: the laws on the counts that neighbours move, and by how much each."""
     found: dict[str, tuple[DrawnLaw, ...]] = {}
     for level in plan.levels:
         if level.n_measured:
@@ -53,8 +53,8 @@ def drawn_laws_by_level(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
                 DrawnLaw(
                     law=m.law,
                     parameter=m.parameter,
-                    shift=1,
-                    coordinates=plan.relation.l1_sensitivity(q),
+                    shift=plan.relation.most_records * q.record_weight(),
+                    coordinates=plan.relation.n_counts,
                     level=level.name,
                     query=m.query,
                     attributes=tuple(sorted(q.attributes)),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from topdown.privacy.fixed_point import TailSums, divide_up, exp_neg, shift_up, tail_sums
     from topdown.privacy.laws.distribution import bernoulli, bernoulli_exp, uniform_below
     from topdown.privacy.laws.gaussian import acceptance_exponent
-    from topdown.privacy.relation import Change, Neighbours, Relation
+    from topdown.privacy.relation import Change, Neighbours, Relation, stated_changes
     from topdown.privacy.sampler import (
         UNDECIDED,
         Sampler,
@@ -88,6 +88,7 @@ __all__ = [
     "rational",
     "shift_up",
     "significant",
+    "stated_changes",
     "table_fingerprint",
     "table_of",
     "tail_sums",

@@ -47,7 +47,8 @@ class Measurement:
 
     level: index from the root (0) down; level_name: its name; attributes: those whose change can change the
     query's answers; parameter: variance (discrete Gaussian), scale (geometric) or epsilon (optimal) of the noise on
-    each answer, exact; delta, weights: of each answer's law, for a law that has them.
+    each answer, exact; delta, weights: of each answer's law, for a law that has them; shift: by how much a unit moves
+    each count, at most.
     """
 
     level: int
@@ -58,6 +59,7 @@ class Measurement:
     law: str = "discrete_gaussian"
     delta: Fraction = Fraction(0)
     weights: Weights = ()
+    shift: int = 1
 
     def __post_init__(self) -> None:
         positive(self.parameter, f"{LAWS[self.law].parameter_name} of {self.query} at {self.level_name}")
@@ -118,7 +120,7 @@ def _composed_loss(rows: Sequence[Measurement], claim: Claim) -> ComposedLoss:
     """Return the composition of the measurements a change can touch: two counts each, one for presence."""
     touched = [m for m in rows if _touches(claim, m)]
     counts = Relation(Change.ADD_REMOVE if claim.kind == "presence" else Change.REPLACE).n_counts
-    moved = (NoisyCounts(m.law, m.parameter, counts, 1, m.delta, m.weights) for m in touched)
+    moved = (NoisyCounts(m.law, m.parameter, counts, m.shift, m.delta, m.weights) for m in touched)
     return compose_noise(moved, LAWS[rows[0].law].loss_name)
 
 

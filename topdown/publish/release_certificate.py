@@ -110,7 +110,7 @@ def steps_of(policy: ReleaseChain) -> tuple[ChainStep, ...]:
         for depth, level in enumerate(plan.levels):
             for m in level.measurements:
                 touched = frozenset(reading[name][0] for name in plan.query(m.query).attributes)
-                noise = (m.parameter, m.law, m.count_delta, m.whole_weights)
+                noise = (m.parameter, m.law, m.count_delta, m.whole_weights, plan.relation.most_records)
                 rows.append(Measurement(depth, level.name, m.query, touched, *noise))
         out.append(ChainStep(plan.release.id, plan.plan_hash, tuple(rows)))
     return tuple(out)

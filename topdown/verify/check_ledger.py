@@ -69,7 +69,9 @@ def check_drawn(session: Session, commit: Commit, out: Findings) -> None:
             out.add(Finding("V026", text, path, why="noise may have been drawn that was not charged for"))
 
 
-_Charged = tuple[str, str, str, Fraction, int, Fraction]  # level, query, law, parameter, counts moved, delta
+_Charged = tuple[
+    str, str, str, Fraction, int, int, Fraction
+]  # level, query, law, parameter, counts, shift, delta
 
 
 def check_ledger(session: Session, out: Findings) -> str:
@@ -208,15 +210,15 @@ def _check_charges(session: Session, intents: Sequence[int], journal: str, out: 
 
 def _charged_noise(laws: tuple[DrawnNoise, ...]) -> list[_Charged]:
     return sorted(
-        (x.level, x.query, x.law, fraction(x.parameter), x.coordinates * x.shift, x.delta_loss) for x in laws
+        (x.level, x.query, x.law, fraction(x.parameter), x.coordinates, x.shift, x.delta_loss) for x in laws
     )
 
 
 def _planned_noise(plan: PlanFile, covers: tuple[str, ...]) -> list[_Charged]:
     """Return the laws the plan draws at some levels, on the counts that neighbours move."""
-    moved = plan.relation.sensitivity
+    n, shift = len(plan.relation.shifts), plan.relation.shift
     return sorted(
-        (level.name, m.query, m.law, fraction(m.parameter), moved, fraction(m.delta or "0"))
+        (level.name, m.query, m.law, fraction(m.parameter), n, shift, fraction(m.delta or "0"))
         for level in plan.doc.levels
         if level.name in covers and level.n_measured
         for m in level.measurements

@@ -100,8 +100,8 @@ def _check_level_noise(out: Findings, plan: PlanFile, level: PlanLevel, budget: 
         )
         _expect_value(out, "V014", f"the noise law of {what}", plan.law, m.law, file)
         if cost > 0:
-            moved = plan.sensitivity(query)
-            due = exact_text(plan.noise.parameter(cost, moved))
+            moved, squared = plan.sensitivities(query)
+            due = exact_text(plan.noise.parameter(cost, moved, squared))
             _expect_value(out, "V014", f"the noise parameter of {what}", due, m.parameter, file)
             delta = plan.whole_delta * cost / budget if budget else Fraction(0)
             _expect_value(out, "V013", f"the delta of {what}", exact_text(delta), m.delta or "0", file)

@@ -116,11 +116,11 @@ def derive_privacy(plan: PlanFile, below: Below, tree: Tree) -> DerivedPrivacy:
         statistics,
         presence=plan.relation.states_presence,
     )
-    measured = [step.measured for step in steps]
+    measured, shift = [step.measured for step in steps], plan.relation.shift
 
     def each(rows: Sequence[Measured]) -> tuple[ChangeLoss | None, ...]:
         return tuple(
-            None if c.status == "disclosed" else loss_of(plan.law, _counts_moved(c, rows, tree))
+            None if c.status == "disclosed" else loss_of(plan.law, _counts_moved(c, rows, tree, shift))
             for c in changes
         )
 
@@ -137,20 +137,22 @@ def derive_privacy(plan: PlanFile, below: Below, tree: Tree) -> DerivedPrivacy:
             (m.weights, moved.parameter, moved.n)
             for rows in measured
             for m in rows
-            for moved in _counts_moved(changes[0], [m], tree)
+            for moved in _counts_moved(changes[0], [m], tree, shift)
         ),
     )
 
 
-def _counts_moved(change: DerivedChange, rows: Sequence[Measured], tree: Tree) -> Iterable[MovedCounts]:
-    """Return the counts that a change moves by one: one that it leaves and one that it enters, or one for presence."""
+def _counts_moved(
+    change: DerivedChange, rows: Sequence[Measured], tree: Tree, shift: int
+) -> Iterable[MovedCounts]:
+    """Return the counts that a change moves by `shift`: one it leaves and one it enters, or one alone for presence."""
+    n_counts = len((ADDED_OR_REMOVED if change.kind == "presence" else REPLACED).shifts)
     for m in rows:
         if change.kind == "attribute" and change.of not in m.attributes:
             continue
         if change.kind == "within_level" and m.depth <= tree.names.index(change.of):
             continue
-        relation = ADDED_OR_REMOVED if change.kind == "presence" else REPLACED
-        yield MovedCounts(m.parameter, 1, len(relation.shifts), m.delta)
+        yield MovedCounts(m.parameter, shift, n_counts, m.delta)
 
 
 def _statistics(steps: Sequence[ChainedRelease], tree: Tree) -> list[Statistic]:

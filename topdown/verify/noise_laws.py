@@ -39,9 +39,19 @@ class CheckedRelation:
     stated: tuple[tuple[str, int], ...]
 
     @property
-    def sensitivity(self) -> int:
-        """The largest change of all answers together; the same in L1 and squared L2, as each changes by 1."""
+    def l1(self) -> int:
+        """The largest change of all answers together."""
         return sum(map(abs, self.shifts))
+
+    @property
+    def l2_squared(self) -> int:
+        """The largest sum of the squares of all changes."""
+        return sum(shift * shift for shift in self.shifts)
+
+    @property
+    def shift(self) -> int:
+        """By how much one answer changes, at most."""
+        return max(self.shifts)
 
     @property
     def states_presence(self) -> bool:
@@ -136,7 +146,7 @@ class CheckedLaw:
         mechanism: in plans, as their run files name it.
         loss_name: rho, epsilon, or epsilon_delta.
         loss: of one count, from (parameter, shift).
-        parameter: that makes a query cost a loss, from (loss, sensitivity).
+        parameter: that makes a query cost a loss, from (loss, L1 sensitivity, squared L2 sensitivity).
         variance: that least squares weighs, from (parameter, weights).
         composed_as: whose losses one count has; `bound` if nothing but its epsilon is known.
         is_due: whether weights are those of the law, from (weights over 2^128, epsilon, delta of one count); None for
@@ -147,7 +157,7 @@ class CheckedLaw:
     mechanism: str
     loss_name: Literal["rho", "epsilon", "epsilon_delta"]
     loss: Callable[[Fraction, int], Fraction]
-    parameter: Callable[[Fraction, int], Fraction]
+    parameter: Callable[[Fraction, int, int], Fraction]
     variance: Callable[[Fraction, Sequence[str]], Fraction]
     composed_as: Literal["gaussian", "geometric", "weights", "bound"]
     is_due: IsDue | None = None
@@ -172,7 +182,7 @@ LAWS = {
             "discrete_gaussian",
             "rho",
             loss=lambda variance, shift: Fraction(shift * shift) / (2 * variance),
-            parameter=lambda rho, moved: moved / (2 * rho),
+            parameter=lambda rho, _, l2_squared: l2_squared / (2 * rho),
             variance=lambda variance, _: variance,
             composed_as="gaussian",
         ),
@@ -181,7 +191,7 @@ LAWS = {
             "geometric",
             "epsilon",
             loss=lambda scale, shift: shift / scale,
-            parameter=lambda epsilon, moved: moved / epsilon,
+            parameter=lambda epsilon, l1, _: l1 / epsilon,
             variance=lambda scale, _: 2 * scale**2,
             composed_as="geometric",
         ),
@@ -190,7 +200,7 @@ LAWS = {
             "optimal",
             "epsilon_delta",
             loss=lambda epsilon, shift: shift * epsilon,
-            parameter=lambda epsilon, moved: epsilon / moved,
+            parameter=lambda epsilon, l1, _: epsilon / l1,
             variance=variance_of_weights,
             composed_as="weights",
             is_due=has_least_tails,

@@ -187,17 +187,17 @@ class PlanFile:
     def delta_of_count(self, m: PlanMeasurement) -> Fraction:
         """Return the delta of each count that a neighbour moves; 0 where losses are no pairs."""
         delta = fraction(m.delta or "0")
-        return delta / self.sensitivity(self.queries[m.query]) if delta else delta
+        return delta / self.sensitivities(self.queries[m.query])[0] if delta else delta
 
-    def sensitivity(self, query: Query) -> int:
-        """Bound the change of a query's answers over all nodes of a level between neighbours (L1, squared L2).
+    def sensitivities(self, query: Query) -> tuple[int, int]:
+        """Bound the change of a query's answers over all nodes of a level between neighbours: (L1, squared L2).
 
         A record adds 1 to one answer of one node; checked: one label a cell.
         """
         labels = query.labels
         if labels.shape != (self.schema.n_cells,) or labels.min() < 0 or labels.max() >= query.n_answers:
             raise ValueError(f"query {query.name!r} does not count every cell once")
-        return self.relation.sensitivity
+        return self.relation.l1, self.relation.l2_squared
 
 
 def table_path(query: Query, level: str) -> str:
