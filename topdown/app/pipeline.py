@@ -23,6 +23,7 @@ from topdown.plan import PreparedRun, PublicContext, load_context
 from topdown.plan.plan_values import WORK
 from topdown.privacy.ledger import Disk, disk_errors, folder_lock
 from topdown.privacy.ledger.ledger_file import read_ledger
+from topdown.process import check_stopped
 from topdown.progress import Event, Report, silent
 from topdown.publish.publish_release import PublishOptions, publish
 from topdown.publish.release_certificate import certified_privacy
@@ -78,7 +79,8 @@ class StageClock:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self, stage: str, work: Callable[[], T]) -> T:
-        """Do the work of a stage and note how long it took."""
+        """Do the work of a stage, if no stop came, and note how long it took."""
+        check_stopped()
         start = time.monotonic()
         result = work()
         self.seconds[stage] = time.monotonic() - start

@@ -41,6 +41,7 @@ from topdown.inputs.table_reader import (
 )
 from topdown.output_paths import is_same_file
 from topdown.plan import RunFile
+from topdown.process import check_stopped
 
 OffendingRows = Callable[[], Iterator[tuple[str, str]]]  # (place, value) of each offending row
 
@@ -247,13 +248,14 @@ def read_or_refuse(
         return read()
     except Refused as refused:
         error = _public_error(source, refused, list_errors)
-    except Exception as unforeseen:
+    except Exception as unforeseen:  # which a library may have made of an interrupt
         error = InternalError(  # a library's words may quote a record, so only the kind of error is kept
             f"{what} ({type(unforeseen).__name__})",
             code="X023",
             file=_file_name(source),
             fix=f"report this with the kind of file it was; {spared}",
         )
+    check_stopped()
     raise error  # here, so that it carries no context and no frame that holds records
 
 
