@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from msgspec import UNSET, convert
 from topdown import __version__
 from topdown.app.preflight import preflight
 from topdown.app.resource_needs import check_memory
+from topdown.arrays import Ints
 from topdown.errors import BudgetError, CertificateError
 from topdown.formats.command_documents import GenerateResult, Measure, Verify
 from topdown.measure import measurement
@@ -31,7 +32,7 @@ from topdown.solve.extend.extension_checks import check_stages
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.kernel_cache import compile_kernels, is_compiled
 from topdown.solve.precheck import check_solve
-from topdown.solve.solve_stage import solve_folder, write_document
+from topdown.solve.solve_stage import solve_folder, try_exact_statistics, write_document
 from topdown.verify.run_checks import verify, verify_measured, verify_sealed
 from topdown.workers import Executor, ExecutorChoice, open_executor
 
@@ -276,9 +277,20 @@ def _measure_once(
     return privacy, clock.run(
         "measure",
         lambda: measurement.measure(
-            prepared, out, report, again=again, records=options.records, workers=options.processes
+            prepared,
+            out,
+            report,
+            again=again,
+            records=options.records,
+            workers=options.processes,
+            try_exact=lambda values: _try_exact(prepared.context, values),
         ),
     )
+
+
+def _try_exact(context: PublicContext, values: Mapping[str, Ints]) -> None:
+    if context.plan.base is None:
+        try_exact_statistics(context, values)
 
 
 def _solve_and_publish(prepared: PreparedRun, release: Path) -> None:
