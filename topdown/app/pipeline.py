@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -288,7 +288,7 @@ def _measure_once(
     )
 
 
-def _try_exact(context: PublicContext, values: Mapping[str, Ints]) -> None:
+def _try_exact(context: PublicContext, values: dict[str, Ints]) -> None:
     if context.plan.base is None:
         try_exact_statistics(context, values)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -23,7 +23,7 @@ from topdown.measure.draw import (
     part_size,
     plan_parts,
 )
-from topdown.measure.records import records_form
+from topdown.measure.records import control_totals, records_form
 from topdown.measure.run_ledger import ledger_location, planned_spend
 from topdown.measure.truth import Truth, exact_bytes
 from topdown.plan import Plan, PreparedRun, PublicContext, plan_file, read_plan, write_public
@@ -116,7 +116,7 @@ def draw_files(
         yield from map(drawer(AesBits()).file_of, parts)
 
 
-TryExact = Callable[[Mapping[str, Ints]], None]
+TryExact = Callable[[dict[str, Ints]], None]
 """Gets the exact statistics by name, after the records are read and before anything is charged, and raises what would
 fail of them later. They are to be published; nothing else of the records is told."""
 
@@ -262,8 +262,9 @@ class _Measurement:
     @cached_property
     def truth(self) -> Truth:
         """True counts: the records are opened where they are first asked for."""
-        context = self.prepared.context
-        return Truth(context, load_records(self.records, context, records_form(self.prepared.run)))
+        context, run = self.prepared.context, self.prepared.run
+        records = load_records(self.records, context, records_form(run), totals=control_totals(run))
+        return Truth(context, records)
 
     def open_records(self) -> None:
         found = self.truth.contradiction()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import islice
@@ -381,7 +380,7 @@ def open_release(release: Path, context: PublicContext) -> TreeSolver:
     return make_top_down_solver(context, reader, exact_totals(context, values), tables=tables)
 
 
-def try_exact_statistics(context: PublicContext, values: Mapping[str, Ints]) -> None:
+def try_exact_statistics(context: PublicContext, values: dict[str, Ints]) -> None:
     """Set up the solve with the exact statistics that will be published anyway; solve the top node if a table is exact.
 
     A census may be one that no made-up people stand for, such as one of nobody: what fails for it is to fail before
