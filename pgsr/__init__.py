@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from topdown.lazy import lazy_face
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pgsr.estimators import chain_optimum, cumulative_estimate, tree_optimum
     from pgsr.group_checks import verify

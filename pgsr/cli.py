@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import sys
+
+from topdown.process import end_when_stopped
+
+if __name__ == "__main__" or sys.argv[0].endswith("/pgsr"):
+    end_when_stopped()  # before the libraries of the screens are imported
+
+import re
 from collections.abc import Sequence
 
 from topdown.app.commands.program import Program
@@ -55,7 +61,7 @@ PROGRAM = Program(
     package="pgsr",
     commands=COMMANDS,
     stopped=(
-        "stopped",
+        "stopped; nothing is spent, unless the next lines say so",
         "run the same command again, with --resume if the ledger was charged: noise is kept",
     ),
     read=spread_lists,

@@ -27,7 +27,7 @@ from pgsr.run_settings import (
     source_of,
     write_settings,
 )
-from topdown.app.commands.command import command
+from topdown.app.commands.command import StoppedRun, command, said_when_stopped
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
@@ -249,6 +249,12 @@ def release(screen: Screen, run: Path | None, *, again: bool, resume: bool, **op
     progress = follow(screen)
     made = _release_or_simulate(settings, again=again, resume=resume, report=progress)
     progress.close()
+    if not made.stamp:
+        charged = figures.loss("epsilon" if made.calibration.noise == "geometric" else "rho", made.charged)
+        text = f"Stopped after the release was written. {charged} is spent"
+        said_when_stopped.set(
+            lambda: StoppedRun(text, f"look at it with: pgsr verify {made.folder}", charged)
+        )
     _show_release(screen, made)
     return EXIT_OK
 

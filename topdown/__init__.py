@@ -44,10 +44,10 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from topdown.lazy import lazy_face
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from topdown.app.audits import Audit, audit, audit_ledger, audit_runs
     from topdown.app.check_release import evaluate, verify

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import sys
-from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False  # `typing`, `ast` and `pathlib` would triple the time until a program handles signals
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 def lazy_face(package: str, file: str) -> Callable[[str], Any]:
@@ -21,7 +22,10 @@ def lazy_face(package: str, file: str) -> Callable[[str], Any]:
 
     def imported(name: str) -> Any:
         if not places:
-            tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+            import ast
+
+            with open(file, encoding="utf-8") as source:  # noqa: PTH123
+                tree = ast.parse(source.read())
             blocks = [node for node in tree.body if isinstance(node, ast.If)]
             for node in (node for block in blocks for node in block.body):
                 if isinstance(node, ast.ImportFrom) and node.module:

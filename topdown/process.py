@@ -1,6 +1,7 @@
 """A process of ours: where Arrow takes its memory from, and Ctrl-C, SIGTERM and SIGHUP, which mean the same.
 
-Signals wait until the part under way is whole; a forked process ends with the one that forked it.
+A stop is an exception once, wherever the main thread is. It waits while a part is drawn. Where a library swallows it,
+or makes another error of it, the next call of `check_stopped` raises it again. A forked process ends with its parent.
 """
 
 from __future__ import annotations
@@ -10,9 +11,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
 from contextlib import contextmanager, suppress
-from types import FrameType
+
+from topdown.errors import EXIT_INTERRUPTED
+
+TYPE_CHECKING = False  # `typing` would double the time until a program handles signals
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import FrameType
 
 _CHOSEN = "ARROW_DEFAULT_MEMORY_POOL"  # read by Arrow as it is imported
 
@@ -26,8 +33,7 @@ def use_system_allocator() -> None:
     if _CHOSEN in os.environ:
         return
     if "pyarrow" in sys.modules:
-        import pyarrow as pa
-
+        pa = sys.modules["pyarrow"]
         pa.set_memory_pool(pa.system_memory_pool())
     else:
         os.environ[_CHOSEN] = "system"
@@ -35,55 +41,113 @@ def use_system_allocator() -> None:
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
-_SignalHandler = Callable[[int, FrameType | None], object]
+_SOON_SECONDS = 1.0  # a second Ctrl-C within it is taken for the first: what ends the run is not torn
 
 
-@contextmanager
-def interrupt_between_parts() -> Iterator[Callable[[], None]]:
-    """Hold back the signals that stop a run; the function given raises KeyboardInterrupt if one came, so does the end.
+class StopError(KeyboardInterrupt):
+    """A stop.
 
-    Outside the main thread, or where a signal is ignored, nothing changes.
+    It is no KeyboardInterrupt itself: where one passes code that was made from a text, as in a dataclass, Python ends
+    the process by SIGINT later, whatever exit code it was given.
     """
-    came: list[int] = []
 
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
 
-    def check() -> None:
-        if came:
-            came.clear()
-            raise KeyboardInterrupt
+class _Stops:
+    """The stops that came to this process, since the outermost block that handles them began."""
 
-    with _with_handler(note):
-        yield check
-    check()
+    came, held, open_blocks = False, 0, 0
+    raised_at = float("-inf")
+
+
+def end_when_stopped() -> None:
+    """Let a stop end this process at once, with one sentence: a program calls it before it imports the rest.
+
+    An exception would end in a traceback there, and libraries that are being loaded swallow it.
+    """
+    for number in STOP_SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _end_at_once)
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> None:
+    with suppress(OSError):
+        os.write(2, b"Stopped before it began. Nothing is spent.\n")
+    os._exit(EXIT_INTERRUPTED)
+
+
+def ignore_stops(numbers: Iterable[signal.Signals] = STOP_SIGNALS) -> None:
+    """Ignore every further stop: this process is about to end, or whoever forked it decides when."""
+    _Stops.came = False
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def signals_as_interrupt() -> Iterator[None]:
-    """Let every signal that stops a run raise KeyboardInterrupt, as Ctrl-C does: it can say what is spent."""
-    with _with_handler(signal.default_int_handler):
+    """Let every signal that stops a run raise KeyboardInterrupt, as Ctrl-C does: it can say what is spent.
+
+    Outside the main thread, or where a signal is ignored, as under nohup, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
         yield
+        return
+    if not _Stops.open_blocks:
+        _Stops.raised_at = float("-inf")
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    before = {number: old for number, old in before.items() if old not in (signal.SIG_IGN, None)}
+    for number in before:
+        signal.signal(number, _note_stop)
+    _Stops.open_blocks += 1
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+        _Stops.open_blocks -= 1
+        if not _Stops.open_blocks:
+            _Stops.came = False
+
+
+def _note_stop(number: int, frame: FrameType | None) -> None:
+    _Stops.came = True
+    if not _Stops.held and time.monotonic() > _Stops.raised_at + _SOON_SECONDS:
+        check_stopped()
+
+
+def was_stopped() -> bool:
+    """Tell whether a signal that stops a run came, in this thread."""
+    return _Stops.came and threading.current_thread() is threading.main_thread()
+
+
+def check_stopped() -> None:
+    """Raise StopError if a stop came: it was held back, or a library swallowed the exception."""
+    if was_stopped():
+        _Stops.raised_at = time.monotonic()
+        raise StopError
+
+
+@contextmanager
+def hold_stops() -> Iterator[None]:
+    """Hold back the signals that stop a run while something short must not be torn; `check_stopped` asks for them."""
+    _Stops.held += 1
+    try:
+        yield
+    finally:
+        _Stops.held -= 1
+
+
+@contextmanager
+def interrupt_between_parts() -> Iterator[Callable[[], None]]:
+    """Hold back the signals that stop a run; the function given raises StopError if one came, so does the end.
+
+    Outside the main thread, or where a signal is ignored, nothing changes.
+    """
+    with signals_as_interrupt(), hold_stops():
+        yield check_stopped
+        check_stopped()
 
 
 def die_with_parent() -> None:
     """Let this forked process be killed when its parent ends; do nothing where no system call does that."""
     with suppress(Exception):
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-
-
-@contextmanager
-def _with_handler(handler: _SignalHandler) -> Iterator[None]:
-    """Handle the signals that stop a run; leave those alone that are ignored, as under nohup."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-    before = {number: old for number, old in before.items() if old not in (signal.SIG_IGN, None)}
-    for number in before:
-        signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)

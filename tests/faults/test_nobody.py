@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.helpers.attacked import TOY, body_of, shipped, topdown, write_leaves, write_run
 from tests.helpers.ledgers import n_intents
+from tests.helpers.policy_texts import exact
 
 FACTS = {"homes": (3, 2), "dormitories": (0,), "barracks": (0,)}
 
@@ -18,7 +19,7 @@ def test_a_release_of_nobody_is_published_and_not_extended(tmp_path: Path) -> No
         tmp_path,
         "nobody",
         schema="toy",
-        invariants=shipped("invariants", "toy"),
+        invariants=shipped("invariants", "toy") + exact("sexes of nobody", "land", "sex"),
         body=body_of("toy"),
         tree=TOY,
     )

@@ -16,6 +16,7 @@ from msgspec import UNSET, convert
 from topdown import __version__
 from topdown.app.preflight import preflight
 from topdown.app.resource_needs import check_memory
+from topdown.arrays import Ints
 from topdown.errors import BudgetError, CertificateError
 from topdown.formats.command_documents import GenerateResult, Measure, Verify
 from topdown.measure import measurement
@@ -23,6 +24,7 @@ from topdown.plan import PreparedRun, PublicContext, load_context
 from topdown.plan.plan_values import WORK
 from topdown.privacy.ledger import Disk, disk_errors, folder_lock
 from topdown.privacy.ledger.ledger_file import read_ledger
+from topdown.process import check_stopped
 from topdown.progress import Event, Report, silent
 from topdown.publish.publish_release import PublishOptions, publish
 from topdown.publish.release_certificate import certified_privacy
@@ -30,7 +32,7 @@ from topdown.solve.extend.extension_checks import check_stages
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.kernel_cache import compile_kernels, is_compiled
 from topdown.solve.precheck import check_solve
-from topdown.solve.solve_stage import solve_folder, write_document
+from topdown.solve.solve_stage import solve_folder, try_exact_statistics, write_document
 from topdown.verify.run_checks import verify, verify_measured, verify_sealed
 from topdown.workers import Executor, ExecutorChoice, open_executor
 
@@ -78,7 +80,8 @@ class StageClock:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self, stage: str, work: Callable[[], T]) -> T:
-        """Do the work of a stage and note how long it took."""
+        """Do the work of a stage, if no stop came, and note how long it took."""
+        check_stopped()
         start = time.monotonic()
         result = work()
         self.seconds[stage] = time.monotonic() - start
@@ -274,9 +277,20 @@ def _measure_once(
     return privacy, clock.run(
         "measure",
         lambda: measurement.measure(
-            prepared, out, report, again=again, records=options.records, workers=options.processes
+            prepared,
+            out,
+            report,
+            again=again,
+            records=options.records,
+            workers=options.processes,
+            try_exact=lambda values: _try_exact(prepared.context, values),
         ),
     )
+
+
+def _try_exact(context: PublicContext, values: dict[str, Ints]) -> None:
+    if context.plan.base is None:
+        try_exact_statistics(context, values)
 
 
 def _solve_and_publish(prepared: PreparedRun, release: Path) -> None:

@@ -36,6 +36,7 @@ from topdown.inputs.file_formats import (
 )
 from topdown.inputs.sources import DatabaseTable, MemoryTable, ProblemKind, TableProblem, TableSource
 from topdown.model import narrow
+from topdown.process import check_stopped
 
 MAX_COUNT = 2**31 - 1
 MOST_ROWS_KEPT = 100_000  # of those that break a rule
@@ -117,7 +118,9 @@ def read_batches(source: TableSource, columns: Mapping[str, pa.DataType]) -> Ite
         TableProblem: it cannot be read to its end, is too large, or a database cannot give it.
     """
     with _Unreadable():
-        yield from format_of(source).batches(source, columns)
+        for batch in format_of(source).batches(source, columns):
+            check_stopped()
+            yield batch
 
 
 class _Unreadable:
@@ -128,6 +131,7 @@ class _Unreadable:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, _UNREADABLE):
+            check_stopped()  # a library may have made an error of an interrupt
             first = (str(error).splitlines() or [""])[0]
             raise TableProblem("unreadable", printable(first, 160)) from None
 

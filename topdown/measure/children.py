@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import multiprocessing
-import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,7 +21,7 @@ from typing import Protocol
 from topdown.errors import InternalError, TopdownError
 from topdown.privacy import BitSource
 from topdown.privacy.ledger import MeasuredPart
-from topdown.process import STOP_SIGNALS, die_with_parent
+from topdown.process import die_with_parent, ignore_stops
 
 _MARK_BYTES = 32  # of a child's stream, thrown away once their digest is shown
 
@@ -131,8 +130,7 @@ def _require_own_bits(marks: list[bytes]) -> None:
 
 def _child_main(born: Callable[[], Drawing], pipe: Connection, others: list[Connection]) -> None:
     """Draw what is asked for until the pipe ends."""
-    for number in STOP_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+    ignore_stops()
     die_with_parent()
     gc.freeze()  # a collection would copy every page of objects that the parent shares
     for other in others:

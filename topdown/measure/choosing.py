@@ -21,7 +21,7 @@ from topdown.errors import ConfigError
 from topdown.formats import json_bytes
 from topdown.measure.confidential import load_records
 from topdown.measure.record_counts import LeafCounts
-from topdown.measure.records import records_form
+from topdown.measure.records import control_totals, records_form
 from topdown.measure.run_ledger import ledger_location
 from topdown.measure.truth import records_digest
 from topdown.model import Geography, Histogram, Query
@@ -357,7 +357,8 @@ class _ChoiceWork:
     def leaves(self) -> LeafCounts:
         """Counts of the leaves: the records are opened where they are first asked for."""
         prepared = self.asked.prepared
-        return load_records(prepared.records_path, prepared.context, records_form(prepared.run)).open_counts()
+        form, totals = records_form(prepared.run), control_totals(prepared.run)
+        return load_records(prepared.records_path, prepared.context, form, totals=totals).open_counts()
 
     def open_records(self) -> None:
         _ = self.leaves

@@ -17,7 +17,15 @@ from topdown.arrays import Bools, Ints
 from topdown.inputs import TableColumn, TableSource
 from topdown.inputs.table_reader import MAX_COUNT
 from topdown.measure.record_counts import LeafCounts, SortedRuns
-from topdown.measure.records import PLAIN_FORM, RecordsForm, Refused, read_or_refuse, read_records
+from topdown.measure.records import (
+    NO_TOTALS,
+    PLAIN_FORM,
+    ControlTotals,
+    RecordsForm,
+    Refused,
+    read_or_refuse,
+    read_records,
+)
 from topdown.model import (
     ZERO_KINDS,
     AtLeast,
@@ -122,6 +130,7 @@ def load_records(
     *,
     list_errors: bool = True,
     parts: Sequence[TableSource] = (),
+    totals: ControlTotals = NO_TOTALS,
 ) -> Confidential:
     """Read and check the confidential records of one data set.
 
@@ -135,9 +144,10 @@ def load_records(
         parts: files that hold the records one after the other instead, if there are any.
         list_errors: whether rows that break a rule are listed in a private file beside the records; those of a
             table in memory are not, because nothing of it is written.
+        totals: what the owner of the records says of them.
 
     Raises:
-        DataError: with file, column and rule, never a value, a count or a row (D020-D073).
+        DataError: with file, column and rule, never a value, a count or a row (D020-D082).
         InternalError: X023 what nobody foresaw, and nothing of it but its kind.
 
     Cost: 0.1 to 1 s for a million rows, 12 bytes a cell with records, half as much again at the end, and a few batches.
@@ -145,28 +155,36 @@ def load_records(
     """
     return read_or_refuse(
         source,
-        lambda: Confidential(_count_records(parts or (source,), context, form)),
+        lambda: Confidential(_count_records(parts or (source,), context, form, totals)),
         "the records could not be checked",
         "nothing was spent",
         list_errors=list_errors,
     )
 
 
-def _count_records(sources: Sequence[TableSource], context: PublicContext, form: RecordsForm) -> LeafCounts:
+def _count_records(
+    sources: Sequence[TableSource], context: PublicContext, form: RecordsForm, totals: ControlTotals
+) -> LeafCounts:
+    for source in sources:
+        totals.check_file(source)
     schema, leaves = context.plan.schema, context.geography.leaves
     columns = [TableColumn("geocode", "label", leaves.codes)]
     columns += [TableColumn(a.name, "label", a.labels) for a in schema.attributes]
     unknown = {"geocode": _unknown_leaf_refusal()}
     unknown |= {a.name: _unknown_label_refusal(schema, a) for a in schema.attributes}
     most = MAX_COUNT - widest_noise(context)
-    runs, total, whole = SortedRuns(), 0, True
+    runs, total, n_rows, whole = SortedRuns(), 0, 0, True
     for batch in chain.from_iterable(read_records(source, columns, form, unknown) for source in sources):
         leaf, *values = (batch[column.name] for column in columns)
         count = batch["count"] if form.has_count else np.ones_like(leaf)
         whole = whole and all(bool((column >= 0).all()) for column in (leaf, *values, count))
         total += int(count.sum())
+        n_rows += len(count)
+        if totals.rows is not None and n_rows > totals.rows:
+            break
         if whole and total <= most:  # keys fit 64 bits: a schema has at most 2^21 cells
             runs.add(leaf * schema.n_cells + schema.cells(tuple(values)), count)
+    totals.check_read(n_rows, total)
     if total > most:
         raise Refused(
             "D034",

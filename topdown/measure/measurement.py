@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
 
+from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.inputs import MemoryTable, TableSource
 from topdown.measure.children import draw_in_children
@@ -22,7 +23,7 @@ from topdown.measure.draw import (
     part_size,
     plan_parts,
 )
-from topdown.measure.records import records_form
+from topdown.measure.records import control_totals, records_form
 from topdown.measure.run_ledger import ledger_location, planned_spend
 from topdown.measure.truth import Truth, exact_bytes
 from topdown.plan import Plan, PreparedRun, PublicContext, plan_file, read_plan, write_public
@@ -115,6 +116,11 @@ def draw_files(
         yield from map(drawer(AesBits()).file_of, parts)
 
 
+TryExact = Callable[[dict[str, Ints]], None]
+"""Gets the exact statistics by name, after the records are read and before anything is charged, and raises what would
+fail of them later. They are to be published; nothing else of the records is told."""
+
+
 @dataclass(frozen=True)
 class MeasureResult:
     """What a measurement cost and made.
@@ -145,6 +151,7 @@ def measure(
     again: bool = False,
     records: MemoryTable | None = None,
     workers: int = 1,
+    try_exact: TryExact = lambda values: None,
     disk: Disk | None = None,
 ) -> MeasureResult:
     """Draw the noise of a whole plan once, and write the noisy answers to `out/measurements`.
@@ -161,6 +168,7 @@ def measure(
         again: measure although the ledger holds this release or plan already, in another folder.
         records: given in memory; those that the run file names if None.
         workers: forked processes of this machine that draw, where there is enough to draw; 1: this process does.
+        try_exact: see `TryExact`.
         disk: another model of the disk, for tests.
 
     Raises:
@@ -176,7 +184,8 @@ def measure(
     process that draws.
 
     """
-    work = _measurement(prepared, out, prepared.records_path if records is None else records, workers, disk)
+    people = prepared.records_path if records is None else records
+    work = _measurement(prepared, out, people, workers, disk, try_exact)
     receipt = run_charged(work, again=again, report=report, disk=work.disk)
     return MeasureResult(
         folder=work.folder,
@@ -194,19 +203,24 @@ def is_measured(prepared: PreparedRun, out: Path, *, again: bool = False) -> boo
 
     Args, Raises: as `measure`.
     """
-    work = _measurement(prepared, out, prepared.records_path, 1, None)
+    work = _measurement(prepared, out, prepared.records_path, 1, None, lambda values: None)
     return is_committed(work, again=again, disk=work.disk)
 
 
 def _measurement(
-    prepared: PreparedRun, out: Path, records: TableSource, workers: int, disk: Disk | None
+    prepared: PreparedRun,
+    out: Path,
+    records: TableSource,
+    workers: int,
+    disk: Disk | None,
+    try_exact: TryExact,
 ) -> _Measurement:
     context = prepared.context
     _refuse_other_plan(out, context.plan)
     plans = plan_parts(context)
     context.release_derived()  # of what the parts were derived from: the records need the room
     return _Measurement(
-        prepared, out, records, plans, choose_children(context, plans, workers), disk or Disk()
+        prepared, out, records, plans, choose_children(context, plans, workers), disk or Disk(), try_exact
     )
 
 
@@ -220,6 +234,7 @@ class _Measurement:
     plans: tuple[PartPlan, ...]
     n_children: int
     disk: Disk
+    try_exact: TryExact
 
     @property
     def location(self) -> LedgerLocation:
@@ -247,8 +262,9 @@ class _Measurement:
     @cached_property
     def truth(self) -> Truth:
         """True counts: the records are opened where they are first asked for."""
-        context = self.prepared.context
-        return Truth(context, load_records(self.records, context, records_form(self.prepared.run)))
+        context, run = self.prepared.context, self.prepared.run
+        records = load_records(self.records, context, records_form(run), totals=control_totals(run))
+        return Truth(context, records)
 
     def open_records(self) -> None:
         found = self.truth.contradiction()
@@ -257,6 +273,8 @@ class _Measurement:
 
     def preflight(self, journal: Journal | None, ledger: Ledger) -> None:
         _refuse_other_plan(self.out, self.prepared.plan)
+        self.try_exact(self.truth.exact)
+        self.prepared.context.release_derived()
         write_public_side(self.out, self.prepared, self.disk)
 
     def exact(self) -> bytes:

@@ -179,7 +179,10 @@ leaves = {toml_quote(location_text(leaves, folder))}  # public facts, one row a 
 count = {"true" if answers.has_count else "false"}  # false: the records have no column count, each row is one
 # Columns of the tables that are not read; any other that nobody asked for is refused.
 ignore = {_wrapped_list(answers.ignore)}
-{called}
+{called}# Control totals from whoever made the records, any of them: what is read must agree before anything is spent.
+# rows =
+# people =
+# sha256 = ""
 [geography]
 levels = [{", ".join(toml_quote(name) for name in levels)}]
 {places}

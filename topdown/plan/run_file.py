@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from fractions import Fraction
 from itertools import pairwise
@@ -170,6 +171,9 @@ class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     `ignore` names columns of any table that are there and not read; `count` is false if each row is one record.
     `columns` says what columns are called in the tables, as geocode = "settlement_id".
+
+    `rows`, `people` and `sha256` are control totals of the records from whoever made them: the table read must have as
+    many rows and people, and its file, or database, these bytes. They stay in this file.
     """
 
     records: str
@@ -177,6 +181,9 @@ class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ignore: tuple[str, ...] = ()
     count: bool = True
     columns: dict[str, str] = {}
+    rows: int | None = None
+    people: int | None = None
+    sha256: str = ""
 
 
 class GeographyTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -251,7 +258,21 @@ def load_run_file(path: Path) -> RunFile:
     return run
 
 
+def _check_control_totals(given: InputTable, path: Path) -> None:
+    wrong = [name for name in ("rows", "people") if (getattr(given, name) or 0) < 0]
+    wrong += ["sha256"] if given.sha256 and not re.fullmatch("[0-9a-f]{64}", given.sha256) else []
+    if wrong:
+        raise ConfigError(
+            f"{path}: input.{wrong[0]} is no control total",
+            code="C280",
+            file=str(path),
+            fix="give rows and people as whole numbers from 0, sha256 as the 64 digits that sha256sum prints",
+            key=("input", wrong[0]),
+        )
+
+
 def _check_run_file(run: RunFile, path: Path) -> None:
+    _check_control_totals(run.input, path)
     geo = run.geography
     if sum(map(bool, (geo.prefix_lengths, geo.table, geo.columns))) != 1:
         raise ConfigError(

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         solve_folder,
         solve_tree,
         solved_release,
+        try_exact_statistics,
         write_document,
     )
     from topdown.solve.solved_parts import (
@@ -151,6 +152,7 @@ __all__ = [
     "solve_tree",
     "solved_release",
     "structured_quadratic",
+    "try_exact_statistics",
     "unpack_nodes",
     "write_document",
 ]

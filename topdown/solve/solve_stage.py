@@ -25,8 +25,9 @@ from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles, file_sha256
 from topdown.progress import Event, Report, silent
 from topdown.solve.extend import find_patterns, make_extension_solver
-from topdown.solve.noisy_answers import ListedAnswers, MeasurementReader, NoisyAnswers
-from topdown.solve.release_facts import exact_tables, exact_totals
+from topdown.solve.noisy_answers import AnswersInMemory, ListedAnswers, MeasurementReader, NoisyAnswers
+from topdown.solve.objectives import OwnStatistics
+from topdown.solve.release_facts import exact_tables, exact_totals, facts_of_release
 from topdown.solve.slices import TreePartitioner, WorkerState, make_partitioner
 from topdown.solve.solved_parts import (
     Checkpoints,
@@ -41,6 +42,7 @@ from topdown.solve.solved_parts import (
     renumbered,
     unpack_nodes,
 )
+from topdown.solve.table_changes import SoftRuleRepair
 from topdown.solve.top_down import LeavesMissingError, TopDownSolver, make_top_down_solver
 from topdown.solve.tree import TreeEstimates, TreeStatistics, choose_levels, exact_at_root, tree_estimates
 from topdown.solve.tree_solver import TreeSolver
@@ -376,6 +378,39 @@ def open_release(release: Path, context: PublicContext) -> TreeSolver:
     values = reader.exact()
     tables = exact_tables(context, values)
     return make_top_down_solver(context, reader, exact_totals(context, values), tables=tables)
+
+
+def try_exact_statistics(context: PublicContext, values: dict[str, Ints]) -> None:
+    """Set up the solve with the exact statistics that will be published anyway; solve the top node if a table is exact.
+
+    A census may be one that no made-up people stand for, such as one of nobody: what fails for it is to fail before
+    the charge. An answer of 0 stands for every noisy one, so nothing else of the records is in what may be raised.
+
+    Args:
+        context: plan and public facts; not of an extension, which has no exact statistics of its own.
+        values: (n_nodes, n_answers) of every exact statistic, by its name.
+
+    Raises:
+        InfeasibleError: exact statistics contradict each other or the public facts; the node is named.
+
+    Cost: Rhode Island 0.2 CPU seconds; with an exact table those of the top node once more.
+    """
+    totals, tables = exact_totals(context, values), exact_tables(context, values)
+    facts = facts_of_release(context, totals, tables)
+    if not tables:
+        return
+    nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in context.inhabited)
+    zero = np.zeros(1, dtype=np.int32)
+    answers = AnswersInMemory(
+        nodes,
+        tuple(
+            np.broadcast_to(zero, (len(here), level.answers_per_node))
+            for here, level in zip(nodes, context.plan.levels, strict=True)
+        ),
+    )
+    at_root = exact_at_root(context.plan, totals, tables)
+    repair = SoftRuleRepair.of_release(context)
+    TopDownSolver(context, repair, facts, OwnStatistics(answers), answers, at_root, "admm").root(Tally())
 
 
 def solve_folder(

@@ -81,6 +81,8 @@ class TopDownSolver(TreeSolver):
         solver = replace(self, facts=self.facts.afresh())
         try:
             split, index = solver.open_root()
+            if not len(split.cells):  # exact tables leave no cell in which anybody could be
+                return Node(0, split.cells, np.zeros(0, dtype=np.int64))
             counts = solver.solve_split(0, split, index, tally)[1].counts[:, 0]
         except TopdownError as error:
             error.node = error.node or self.context.geography.root.codes[0]
@@ -258,6 +260,8 @@ def compare_split(solver: TopDownSolver, depth: int, parent: Node | None, publis
         return GapReport(sum(len(node.cells) for node in published), NOWHERE) if strange else GapReport()
     try:
         split, index = solver.open_root() if parent is None else solver.open_split(depth, parent)
+        if not len(split.cells):
+            return GapReport(sum(len(node.cells) for node in published), NOWHERE if published else "")
         level = 0 if parent is None else depth + 1
         problem, rounded, fit = solver.solve_split(level, split, index, Tally())
     except InfeasibleError as error:

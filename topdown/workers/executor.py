@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeVar
 
+from topdown.process import check_stopped
 from topdown.workers.forked import Forked
 from topdown.workers.tasks import NameTask, ReportLoss, refuse_confidential, tell_nobody
 
@@ -36,6 +37,7 @@ class LocalWorker(Generic[Shared]):
         del most, name
         for task in tasks:
             refuse_confidential(task)
+            check_stopped()
             done = work(self.shared, task)
             refuse_confidential(done)
             yield done

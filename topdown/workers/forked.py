@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from topdown.process import STOP_SIGNALS, die_with_parent, use_system_allocator
+from topdown.process import STOP_SIGNALS, die_with_parent, ignore_stops, use_system_allocator
 from topdown.workers.tasks import (
     Pending,
     RemoteWorkers,
@@ -110,7 +110,7 @@ def _start_worker(shared: object) -> None:
     global _held
     _held = shared
     gc.freeze()  # a collection would write to, and so copy, every page of objects that the parent shares
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_stops([signal.SIGINT])  # the others may be waiting: to ignore them would lose them
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)

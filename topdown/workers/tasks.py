@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from topdown.errors import InternalError
+from topdown.process import check_stopped
 
 MARK = "stays_in_its_process"  # an attribute of classes of confidential values
 
@@ -132,6 +133,7 @@ class RemoteWorkers(ABC, Generic[Shared]):
         waiting: deque[Pending[Task]] = deque()
         waiting.extend(self._pending(work, task) for task in islice(ahead, most or self._most))
         while waiting:
+            check_stopped()
             try:
                 done = self._result(waiting[0].answer)
             except WorkerLostError:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
 
-from topdown.process import STOP_SIGNALS, interrupt_between_parts, signals_as_interrupt
+from tests.helpers.depth import repeats
+from tests.helpers.stopped import stopped_at_import
+from topdown.process import (
+    STOP_SIGNALS,
+    check_stopped,
+    interrupt_between_parts,
+    signals_as_interrupt,
+    was_stopped,
+)
 
 
 @pytest.fixture(params=STOP_SIGNALS)
@@ -61,3 +70,66 @@ def test_an_ignored_signal_stays_ignored(number):
         os.kill(os.getpid(), number)
         check()
     assert signal.getsignal(number) is signal.SIG_IGN
+
+
+def test_a_stop_that_a_library_swallows_is_raised_again(number):
+    """An interrupt that ended in an object's `__del__` was forgotten, and the run went on to spend."""
+
+    class Swallows:
+        def __del__(self):
+            os.kill(os.getpid(), number)
+
+    def run():
+        with signals_as_interrupt():
+            hook, sys.unraisablehook = sys.unraisablehook, lambda lost: None
+            try:
+                made = Swallows()
+                del made
+            finally:
+                sys.unraisablehook = hook
+            assert was_stopped()
+            check_stopped()
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    with signals_as_interrupt():
+        check_stopped()  # a new run does not end by the stop of the last one
+
+
+def test_a_second_stop_does_not_tear_what_the_first_one_began(number):
+    """Whoever presses Ctrl-C twice must still be told what is spent."""
+    steps = []
+
+    def run():
+        with signals_as_interrupt():
+            try:
+                os.kill(os.getpid(), number)
+            finally:
+                os.kill(os.getpid(), number)
+                steps.append("said what is spent")
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert steps == ["said what is spent"]
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        ("topdown", ("plan", "run.toml")),
+        ("pgsr", ("audit",)),
+        pytest.param("topdown", ("verify", "nowhere"), marks=pytest.mark.slow),
+        pytest.param("topdown", ("synth", "--out", "made", "--schema", "toy"), marks=pytest.mark.slow),
+        pytest.param("topdown", ("simulate", "run.toml"), marks=pytest.mark.slow),
+    ],
+)
+def test_a_program_can_be_stopped_while_it_is_loaded(tmp_path, program, arguments):
+    """In the first fifth of a second Ctrl-C ended every command in a traceback, SIGTERM without a word."""
+    for step in (*range(1, 100, 45), *range(100, 700, repeats(200, 40))):
+        number = STOP_SIGNALS[step % 3]
+        done = stopped_at_import(step, number, program, *arguments, folder=tmp_path)
+        if done.returncode == 2:
+            break  # it ended by itself before it imported so much
+        assert (done.returncode, done.stdout, "pent" in done.stderr) == (130, "", True), (step, done.stderr)
+        assert "Traceback" not in done.stderr
+        assert "ignored" not in done.stderr

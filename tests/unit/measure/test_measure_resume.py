@@ -175,3 +175,20 @@ def test_a_folder_put_back_is_charged_for_what_it_forgot(toy):
         assert len(drawn) <= sum(level in i.covers for i in book.intents.values())
     assert max(map(len, versions.values())) > 1
     assert result.loss == book.charged
+
+
+def test_what_fails_of_exact_statistics_fails_before_the_charge(toy):
+    """A census that no solve can publish cost its budget, once and at every --resume."""
+    prepared = toy.prepare()
+    seen = []
+
+    def refuse(values):
+        seen.append({name: answers.shape for name, answers in values.items()})
+        raise ConfigError("no solve publishes this")
+
+    with pytest.raises(ConfigError, match="no solve"):
+        measure(prepared, toy.folder / "out", try_exact=refuse)
+    assert seen == [{"population of the land": (1, 1)}]
+    assert not read_ledger(toy.ledger).intents
+    assert not (toy.folder / "out").exists()
+    measure(prepared, toy.folder / "out", try_exact=lambda values: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import sqlite3
 import sys
 from contextlib import closing
@@ -16,9 +17,18 @@ import pytest
 from tests.helpers.folders import files
 from tests.unit.measure.conftest import HEADER
 from topdown.errors import ConfigError, DataError
-from topdown.inputs import DatabaseTable, TableProblem, locate_table, read_header, read_table, text_columns
+from topdown.inputs import (
+    DatabaseTable,
+    MemoryTable,
+    TableProblem,
+    containing_file,
+    locate_table,
+    read_header,
+    read_table,
+    text_columns,
+)
 from topdown.inputs import sqlite_tables as sqlite
-from topdown.measure import PRIVATE_LIST, load_records
+from topdown.measure import PRIVATE_LIST, ControlTotals, load_records
 
 ODD = "people\"; DROP TABLE people; --?table=x'"
 
@@ -91,6 +101,33 @@ def test_every_form_holds_the_same_people(toy, kind, monkeypatch):
     assert expected == counts(toy, table)
     after = {name: data for name, data in files(toy.folder).items() if name.startswith(("held", "a #1"))}
     assert before == after
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_control_totals_hold_for_every_form(toy, kind):
+    """A table that was cut at the end of a row, or doubled, was released without a word."""
+    table, context = spelt(toy, kind), toy.prepare().context
+    rows, people = len(toy.rows), sum(int(row[-1]) for row in toy.rows)
+    sha256 = hashlib.sha256(containing_file(table).read_bytes()).hexdigest()
+    for sound in ({}, {"rows": rows}, {"people": people}, {"rows": rows, "people": people, "sha256": sha256}):
+        load_records(table, context, totals=ControlTotals(**sound))
+    wrong = [("D081", {"rows": rows - 1}), ("D081", {"rows": rows + 1}), ("D081", {"people": people + 1})]
+    for code, totals in (*wrong, ("D081", {"rows": 0}), ("D080", {"sha256": "0" * 64})):
+        with pytest.raises(DataError) as raised:
+            load_records(table, context, totals=ControlTotals(**totals))
+        said = " ".join((str(raised.value), raised.value.fix, *map(str, raised.value.details)))
+        assert raised.value.code == code
+        assert str(people) not in said
+
+
+def test_control_totals_of_a_frame(toy):
+    """A frame has rows and people as a file has, and no bytes that a sha256 could be of."""
+    frame, context = MemoryTable(arrow(toy), "records"), toy.prepare().context
+    load_records(frame, context, totals=ControlTotals(rows=len(toy.rows)))
+    for code, totals in (("D081", ControlTotals(people=1)), ("D082", ControlTotals(sha256="0" * 64))):
+        with pytest.raises(DataError) as raised:
+            load_records(MemoryTable(arrow(toy), "records"), context, totals=totals)
+        assert raised.value.code == code
 
 
 def test_duckdb_holds_the_same_people(toy):

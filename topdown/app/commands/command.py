@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,6 +109,27 @@ def command(
         return made
 
     return make
+
+
+@dataclass(frozen=True)
+class StoppedRun:
+    """What an interrupted command says.
+
+    Args:
+        text: the sentence.
+        fix: what to do.
+        spent: exact loss or words; "" if the text says all.
+        go_on: a command line to copy, "" if none.
+    """
+
+    text: str
+    fix: str
+    spent: str = ""
+    go_on: str = ""
+
+
+said_when_stopped: ContextVar[Callable[[], StoppedRun] | None] = ContextVar("said_when_stopped", default=None)
+"""Set by a command that may spend, before it does: asks the ledger, whenever the command was stopped."""
 
 
 def with_options(*options: Option) -> Option:

@@ -18,11 +18,11 @@ from typing import Any
 
 import click
 
-from topdown.app.commands.command import version_option
+from topdown.app.commands.command import StoppedRun, said_when_stopped, version_option
 from topdown.app.screens.console import Screen, mute_stream, run_program, write_or_drop
 from topdown.app.screens.error_screen import as_topdown, show_error
 from topdown.errors import EXIT_INTERRUPTED, SPEND_NOTE, InternalError, TopdownError
-from topdown.process import signals_as_interrupt
+from topdown.process import ignore_stops
 
 Commands = Mapping[str, Mapping[str, tuple[str, str]]]
 """Title of a section -> command as typed -> (what it does, module of the package with a function of that name)."""
@@ -71,23 +71,34 @@ class Program:
     def main(self, argv: Sequence[str] | None = None) -> int:
         """Run one command and return its exit code: 0 .. 5 or 130; 141 if whoever read the output has left."""
         arguments = self.read(sys.argv[1:] if argv is None else argv)
-
-        def call() -> object:
-            with signals_as_interrupt():
-                return self.group.main(args=arguments, prog_name=self.name, standalone_mode=False)
-
-        return run_program(
-            call,
+        said_when_stopped.set(None)
+        code = run_program(
+            lambda: self.group.main(args=arguments, prog_name=self.name, standalone_mode=False),
             lambda raised: self._interrupted(arguments, raised),
             lambda raised: self._failed(arguments, raised),
         )
+        if argv is None:
+            ignore_stops()  # all is said; a traceback out of the interpreter's end would say less
+        return code
 
     def _interrupted(self, arguments: Sequence[str], raised: BaseException) -> int:
-        text, fix = self.stopped
-        error = InternalError(text, code="X130", fix=fix)
-        return _show(
-            arguments, error, raised.__cause__ or raised, EXIT_INTERRUPTED
-        )  # click hides the interrupt
+        """Say what is spent and how to go on, in one place for every command."""
+        say = said_when_stopped.get()
+        said = StoppedRun(*self.stopped) if say is None else say()
+        spent = (("spent", said.spent),) if said.spent else ()
+        error = InternalError(said.text, code="X130", fix=said.fix, details=spent)
+        if say is None:
+            return _show(arguments, error, _interrupt_behind(raised), EXIT_INTERRUPTED)
+        screen = _screen(arguments)
+        screen.document(error.to_json() | {"exit_code": EXIT_INTERRUPTED})
+        if not screen.json:
+            screen.err.line(said.text)
+            if said.go_on:
+                screen.err.line("Go on, with the same noise:")
+                screen.err.raw(("  ", said.go_on))
+            else:
+                screen.err.line(said.fix[0].upper() + said.fix[1:] + ".")
+        return EXIT_INTERRUPTED
 
     def _failed(self, arguments: Sequence[str], raised: Exception) -> int:
         error = as_topdown(raised, self.name)
@@ -132,6 +143,16 @@ class _ListedGroup(click.Group):
         for title, listed in self.sections.items():
             with formatter.section(title):
                 formatter.write_dl([(name, about) for name, (about, _) in listed.items()])
+
+
+def _interrupt_behind(raised: BaseException) -> BaseException:
+    """Return the exception that carries the notes: click and libraries hide the interrupt behind their own."""
+    found: BaseException | None = raised
+    while found is not None:
+        if getattr(found, "__notes__", ()):
+            return found
+        found = found.__cause__ or found.__context__
+    return raised
 
 
 def _show(arguments: Sequence[str], error: TopdownError, raised: BaseException, exit_code: int) -> int:

@@ -69,7 +69,7 @@ def generate(
         )
         run.progress.close()
         show_release(screen, made)
-    return run.code
+    return EXIT_OK
 
 
 def show_release(screen: Screen, made: GenerateResult) -> None:
@@ -137,7 +137,7 @@ def extend(
         )
         run.progress.close()
         show_release(screen, made)
-    return run.code
+    return EXIT_OK
 
 
 @command(
@@ -193,7 +193,7 @@ def measure(
         )
         make = f"topdown {'extend' if below else 'generate'} {source}{below} --out {out}{os.sep} --resume"
         screen.next((make, "make the release; no records needed"))
-    return run.code
+    return EXIT_OK
 
 
 Targets = Literal["own", "tree"]

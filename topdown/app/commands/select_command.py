@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,20 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from topdown import app
-from topdown.app.commands.command import can_ask, command
+from topdown.app.commands.command import StoppedRun, can_ask, command, said_when_stopped
 from topdown.app.commands.spending import check_approval
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import FAIL, OK, Column, bold
-from topdown.errors import EXIT_CHECK_FAILED, EXIT_INTERRUPTED, EXIT_OK, SPEND_NOTE, ConfigError
-from topdown.formats.command_documents import Error
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
     from topdown.app.private_choice import Wish
     from topdown.formats.choice_documents import SelectionResult
     from topdown.measure import ChoiceRequest
 
-NOTHING, LARGE = "nothing", 2
+LARGE = 2
 Action = Literal["sites", "order", "frequent"]
 _OF = {
     "sites": {"candidates", "radius", "centres", "k", "per", "most"},
@@ -112,10 +112,8 @@ def select(
     for advice in advice_on(asked):
         screen.warn(advice)
     _ask_to_spend(screen, asked, yes=yes)
-    try:
-        made = app.select(asked, out, again=again, resume=resume)
-    except KeyboardInterrupt as error:
-        return _say_stopped_choice(screen, error)
+    said_when_stopped.set(_words_when_stopped(asked))
+    made = app.select(asked, out, again=again, resume=resume)
     screen.document(made)
     _show_choice(screen, asked, out, made)
     return EXIT_OK
@@ -167,21 +165,21 @@ def _ask_to_spend(screen: Screen, asked: ChoiceRequest, *, yes: bool) -> None:
     check_approval(answer.strip(), full)
 
 
-def _say_stopped_choice(screen: Screen, error: KeyboardInterrupt) -> int:
-    """Say what an interrupted choice has spent; a choice that was begun is whole before it stops."""
-    spent = next(note.removeprefix(SPEND_NOTE) for note in error.__notes__ if note.startswith(SPEND_NOTE))
-    text = f"Stopped. This run spent: {spent}."
-    nowhere: dict[str, Any] = dict.fromkeys(("file", "line", "column", "node", "key"))
-    fix = "run the same command again" + ("" if spent == NOTHING else ", with --resume")
-    screen.document(
-        Error(
-            code="X130", text=text, details=[["spent", spent]], fix=fix, exit_code=EXIT_INTERRUPTED, **nowhere
+def _words_when_stopped(asked: ChoiceRequest) -> Callable[[], StoppedRun]:
+    """Return what says how much an interrupted choice has spent; a choice that was begun is whole before it stops."""
+    path, spend = asked.prepared.ledger_path, asked.spend
+    before = app.charged_for(path, spend.plan_hash)
+
+    def said() -> StoppedRun:
+        spent = app.charged_for(path, spend.plan_hash) - before
+        if not spent:
+            return StoppedRun("Stopped. This run spent: nothing.", "run the same command again", "nothing")
+        words = f"{spend.loss_name} {spent}; what was drawn is kept, go on with --resume"
+        return StoppedRun(
+            f"Stopped. This run spent: {words}.", "run the same command again, with --resume", words
         )
-    )
-    if not screen.json:
-        screen.err.line(text)
-        screen.err.line(fix[0].upper() + fix[1:] + ".")
-    return EXIT_INTERRUPTED
+
+    return said
 
 
 def _show_choice(screen: Screen, asked: ChoiceRequest, out: Path, made: SelectionResult) -> None:

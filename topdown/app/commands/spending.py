@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from topdown import app
-from topdown.app.commands.command import can_ask, packed, with_options
+from topdown.app.commands.command import StoppedRun, can_ask, packed, said_when_stopped, with_options
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.loss_words import accuracy_lines, certified_epsilon
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import bold
-from topdown.errors import EXIT_INTERRUPTED, EXIT_OK, ConfigError, InternalError
+from topdown.errors import ConfigError
 from topdown.output_paths import open_log
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ def spending_options(function: Callable[..., int]) -> Callable[..., int]:
 class SpendingRun:
     """A run that may spend: asks first, shows progress, and says what is spent if it is interrupted.
 
-    In its `with` block the run is made and shown. An interrupt ends the block with `code` 130; other errors carry a
-    note.
+    In its `with` block the run is made and shown. Errors that end it carry a note.
 
     Args:
         screen: where people are asked and told.
@@ -97,11 +96,18 @@ class SpendingRun:
         prepared = planned.prepared
         log = None if log_file is None else open_log(log_file, prepared.needed)
         ask_approval(screen, prepared, spending)
-        self.code = EXIT_OK
-        self._screen, self._prepared, self._go_on, self._log = screen, prepared, go_on, log
-        self._before = app.charged_for(prepared.ledger_path, planned.plan_hash)
+        self._log = log
         self._note = app.spending(planned)
-        self.progress = follow(screen, log)
+        self.progress = progress = follow(screen, log)
+        before = app.charged_for(prepared.ledger_path, planned.plan_hash)
+
+        def said() -> StoppedRun:
+            text, spent = spent_text(prepared, progress.where, before)
+            if spent == "0":
+                return StoppedRun(text, "run the command again", spent)
+            return StoppedRun(text, f"go on with: {go_on}", spent, go_on)
+
+        said_when_stopped.set(said)
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -111,35 +117,11 @@ class SpendingRun:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """End; True for an interrupt, which is said here."""
+        """End."""
         self.progress.close()
         if self._log is not None:
             self._log.close()
-        if isinstance(error, KeyboardInterrupt | click.Abort):
-            text, spent = spent_text(self._prepared, self.progress.where, self._before)
-            self.code = say_stopped(self._screen, text, spent, self._go_on)
-            return True
         return bool(self._note.__exit__(kind, error, trace))
-
-
-def say_stopped(screen: Screen, text: str, spent: str, go_on: str) -> int:
-    """Say what an interrupted run has spent and how to go on; return the exit code.
-
-    Args:
-        screen: where.
-        text: the sentence.
-        spent: exact loss, "0" if none.
-        go_on: the command line that goes on with it.
-    """
-    fix = f"go on with: {go_on}" if spent != "0" else "run the command again"
-    error = InternalError(text, code="X130", details=(("spent", spent),), fix=fix)
-    screen.document(error.to_json() | {"exit_code": EXIT_INTERRUPTED})
-    if not screen.json:
-        screen.err.line(text)
-        if spent != "0":
-            screen.err.line("Go on, with the same noise:")
-            screen.err.raw(("  ", go_on))
-    return EXIT_INTERRUPTED
 
 
 def ask_approval(screen: Screen, prepared: PreparedRun, spending: Spending) -> None:

@@ -32,8 +32,8 @@ from topdown.app.screens.text_layout import (
     table_lines,
     wrap,
 )
-from topdown.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USER, InternalError
-from topdown.process import use_system_allocator
+from topdown.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USER, InternalError, TopdownError
+from topdown.process import hold_stops, signals_as_interrupt, use_system_allocator, was_stopped
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -286,19 +286,32 @@ def run_program(
 ) -> int:
     """Run a command and return its exit code; 141 if whoever read the output has left.
 
+    Ctrl-C, SIGTERM and SIGHUP interrupt the command, and nothing that is said of how it ended.
+
     Args:
         call: runs the command; returns its exit code, or anything else if it has none.
-        stopped: shows that it was interrupted.
+        stopped: shows that it was interrupted: also if a library made another error of the interrupt.
         failed: shows an error.
     """
     open_standard()
     use_system_allocator()
+    before, sys.unraisablehook = sys.unraisablehook, _say_no_interrupt
     try:
-        code = _code_of(call, stopped, failed)
+        with signals_as_interrupt():
+            code = _code_of(call, stopped, failed)
+            with hold_stops():
+                return last_flush(code)
     except ReaderLeftError:
         mute_stream(sys.stdout)
         return EXIT_NOBODY_READS
-    return last_flush(code)
+    finally:
+        sys.unraisablehook = before
+
+
+def _say_no_interrupt(lost: sys.UnraisableHookArgs) -> None:
+    """Say nothing of an interrupt that came while an object was deleted: `check_stopped` raises it again."""
+    if not isinstance(lost.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
 
 
 def _code_of(
@@ -309,10 +322,13 @@ def _code_of(
     except ReaderLeftError:
         raise
     except (click.Abort, KeyboardInterrupt) as raised:
-        return stopped(raised)
+        with hold_stops():
+            return stopped(raised)
     except click.exceptions.NoArgsIsHelpError as shown:
         write_or_drop(sys.stderr, shown.format_message() + "\n")
         return EXIT_USER
     except Exception as raised:
-        return failed(raised)
+        with hold_stops():
+            as_stop = was_stopped() and not isinstance(raised, TopdownError)
+            return stopped(raised) if as_stop else failed(raised)
     return result if isinstance(result, int) else EXIT_OK

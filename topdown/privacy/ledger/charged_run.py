@@ -38,7 +38,7 @@ from topdown.privacy.ledger.journal import (
 )
 from topdown.privacy.ledger.ledger_file import Ledger, LedgerLocation, open_ledger, read_ledger
 from topdown.privacy.ledger.ledger_records import Charge, Commit, DrawnLaw, Intent
-from topdown.process import interrupt_between_parts
+from topdown.process import hold_stops, interrupt_between_parts
 from topdown.progress import Event, Report, silent
 
 _SPARE_BYTES = 1 << 20
@@ -276,7 +276,8 @@ def spend_note(
         yield
     except BaseException as error:
         if not any(note.startswith(SPEND_NOTE) for note in getattr(error, "__notes__", ())):
-            error.add_note(SPEND_NOTE + _spent_words(location, plan_hash, before, words))
+            with hold_stops():
+                error.add_note(SPEND_NOTE + _spent_words(location, plan_hash, before, words))
         raise
 
 

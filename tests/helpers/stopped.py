@@ -1,0 +1,55 @@
+"""Programs that get a signal at their n-th import: a moment that is the same in every run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+_HOOK = """
+import os, sys
+
+left = [int(os.environ["STOP_AT_IMPORT"]), False]
+
+def stop(event, arguments):
+    if event == "import":
+        left[1] = left[1] or arguments[0] == "topdown.errors"  # the last import before signals are handled
+        left[0] -= left[1]
+        if left[0] == -1:
+            os.kill(os.getpid(), int(os.environ["STOP_BY"]))
+
+sys.addaudithook(stop)
+"""
+
+
+def stopped_at_import(
+    step: int, number: signal.Signals, program: str, *arguments: str, folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run a program that gets a signal at its n-th import after it handles signals; later ones are never reached.
+
+    Args:
+        step: which import, 1 or more.
+        number: the signal.
+        program: topdown or pgsr. arguments: of the command line.
+        folder: where it runs; gets a file for Python itself.
+    """
+    (folder / "sitecustomize.py").write_text(_HOOK)
+    root = Path(__file__).resolve().parents[2]
+    environment = os.environ | {
+        "PYTHONPATH": f"{folder}{os.pathsep}{root}",
+        "STOP_AT_IMPORT": str(step),
+        "STOP_BY": str(int(number)),
+    }
+    return subprocess.run(
+        [sys.executable, "-m", f"{program}.cli", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: [
+            signal.signal(each, signal.SIG_DFL) for each in signal.Signals if each in (1, 2, 15)
+        ],
+    )
