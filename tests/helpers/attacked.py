@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.helpers.attacker import Attacker
 from tests.helpers.published import read_plan, read_step
+from tests.helpers.rule_twins import TWINS
 from tests.helpers.runs import run_text
 from topdown.cli import main
 
@@ -60,9 +61,8 @@ def columns_of(text: str) -> list[str]:
     """Return the public columns that invariants read, those of the file they add to first."""
     found = tomllib.loads(text)
     names = columns_of(shipped("invariants", found["adds_to"])) if "adds_to" in found else []
-    for kind in ("none_where_zero", "at_least", "at_most"):
-        for rule in found.get(kind, []):
-            names += rule.get("columns", [rule.get("column")])
+    for rule in (rule for kind in TWINS for rule in found.get(kind, [])):
+        names += rule.get("columns", []) + ([rule["column"]] if "column" in rule else [])
     return list(dict.fromkeys(names))
 
 

@@ -7,17 +7,16 @@ release holds, without an object for each node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count, pairwise
-from typing import Any, TypeVar, final, overload
+from typing import Any, TypeVar, cast, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
 from topdown.errors import DataError
-from topdown.model.derived_values import DerivedValues
 
 MOST_PADDING = 4  # times the bytes of all codes that equal widths may take
 
@@ -108,6 +107,30 @@ def are_ascii(codes: Codes, n_bytes: int) -> bool:
 
 
 T = TypeVar("T", bound=np.generic)
+
+
+Made = TypeVar("Made")
+
+
+@final
+class DerivedValues:
+    """Values that follow from another and take much room: made when they are asked for.
+
+    A store belongs to one frozen value. The stage that lets it fill says when it is not needed any more.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def get(self, name: str, make: Callable[[], Made]) -> Made:
+        """Return the value of a name; it is made if it is not there, the first time or after `release`."""
+        if name not in self._made:
+            self._made[name] = make()
+        return cast("Made", self._made[name])
+
+    def release(self) -> None:
+        """Forget all values."""
+        self._made.clear()
 
 
 @dataclass(frozen=True, eq=False)
