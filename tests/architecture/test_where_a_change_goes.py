@@ -6,8 +6,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-import pytest
-
 from tests.helpers.imports import modules, tree_of
 from topdown.formats import InvariantKindName, InvariantRules
 from topdown.model import KINDS, Invariants, SoftRule
@@ -19,10 +17,6 @@ NAMES = [kind.kind for kind in KINDS]
 HEAD = {"name", "title", "schema", "source"}
 PLACES = {"topdown.formats.release_documents", "topdown.model.invariants", "topdown.verify.rule_kinds"}
 COLOURS = "never", "topdown.app."  # what --color may be
-OF_BOUNDS = """
-tests/helpers/attacked tests/helpers/attacker tests/helpers/implied_brute tests/property/test_synth_invariants
-"""
-BOUNDS = [kind.kind for kind in KINDS if "column" in kind.table_keys()]
 
 
 def test_files_of_the_page_are_there() -> None:
@@ -71,11 +65,3 @@ def test_a_kind_of_rule_is_named_where_it_is_declared_only() -> None:
         if found:
             named[module] = found
     assert named == {}
-
-
-@pytest.mark.parametrize("name", OF_BOUNDS.split())
-def test_every_bound_is_named_where_no_result_would_be_wrong(name: str) -> None:
-    """A helper that passes over a kind leaves tests green that attack nothing."""
-    text = (ROOT / f"{name}.py").read_text(encoding="utf-8")
-    assert BOUNDS
-    assert [kind for kind in BOUNDS if not re.search(rf"\b{kind}\b", text)] == []

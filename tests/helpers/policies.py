@@ -23,6 +23,7 @@ from tests.helpers.policy_texts import (
     exact,
     inexact_toy,
 )
+from tests.helpers.rule_twins import columns_of
 from topdown.model import Histogram
 from topdown.plan import PublicContext
 
@@ -35,7 +36,8 @@ def make_census(
     text = (solved.TOP / "invariants" / "toy.toml").read_text()
     (folder / "own.toml").write_text(text + "\n" + more)
     run = (run or solved.toy_run()).replace('invariants = "toy"', 'invariants = "own.toml"')
-    census = solved.make_census(folder, seed, n_blocks=n_blocks, run=run)
+    columns = [name for name in columns_of(text + "\n" + more) if name not in solved.TOY_COLUMNS]
+    census = solved.make_census(folder, seed, n_blocks=n_blocks, run=run, columns=columns)
     leaves = fit_records(census.context, census.truth[-1])
     return solved.Census(census.context, leaves.at_every_level(census.context.geography))
 

@@ -6,6 +6,7 @@ fail. Nothing of the product is used.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +48,14 @@ TWINS = {
 
 
 CLOSING = {"never", "none_where_zero"}  # these say where nobody can be
+
+
+def columns_of(text: str) -> list[str]:
+    """Return the public columns that the rules of an invariants file read."""
+    found = tomllib.loads(text)
+    rules = [rule for kind in TWINS for rule in found.get(kind, [])]
+    names = [rule.get("columns", []) + ([rule["column"]] if "column" in rule else []) for rule in rules]
+    return list(dict.fromkeys(name for each in names for name in each))
 
 
 def example(kind: str) -> str:

@@ -39,13 +39,15 @@ def worlds(draw: st.DrawFn) -> tuple[dict[str, list[str]], dict[str, list[dict[s
     drawn: dict[str, st.SearchStrategy[Any]] = {
         "columns": st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=2, unique=True),
         "column": st.sampled_from((*COLUMNS, "k4")),
-        "per": st.integers(1, 4),
     }
+    factor = st.integers(1, 4)
     rules: dict[str, list[dict[str, Any]]] = {}
     for kind in (kind for kind in KINDS if kind.kind in TWINS):
         keys = [key for key in kind.table_keys() if key != "cells"]
         n = draw(st.integers(0, 3 if keys else 1))
-        rules[kind.kind] = [{"cells": cells()} | {key: draw(drawn[key]) for key in keys} for _ in range(n)]
+        rules[kind.kind] = [
+            {"cells": cells()} | {key: draw(drawn.get(key, factor)) for key in keys} for _ in range(n)
+        ]
     return attributes, rules
 
 
