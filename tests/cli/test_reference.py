@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from topdown.app import REFERENCE_TEXTS, TITLES, TOPDOWN_PAGES, file_tables, reference
+from topdown.app import TITLES, TOPDOWN_PAGES, file_tables, key_texts, reference
 from topdown.formats import dec_hook
 
-TOLD = tomllib.loads(REFERENCE_TEXTS.read_text(encoding="utf-8"))
+TOLD = key_texts()
 PAGES = tomllib.loads(TOPDOWN_PAGES.read_text(encoding="utf-8"))
 
 

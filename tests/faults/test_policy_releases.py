@@ -26,24 +26,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"
 
 
-def write_records(folder: Path, census: Census) -> None:
-    """Write the true records where the run file expects them."""
-    schema, leaves = census.context.plan.schema, census.truth[-1]
-    codes = census.context.geography.leaves.codes
-    lines = ["geocode," + ",".join(a.name for a in schema.attributes) + ",count"]
-    places = schema.coordinates(leaves.cell)
-    for i in range(len(leaves.count)):
-        labels = [a.labels[int(p[i])] for a, p in zip(schema.attributes, places, strict=True)]
-        lines.append(",".join([codes[leaves.node[i]], *labels, str(leaves.count[i])]))
-    (folder / "records.csv").write_text("\n".join(lines) + "\n")
-
-
 def release(
     folder: Path, policy: str, *, rho: str = "2", n_blocks: int = 20
 ) -> tuple[Census, GenerateResult]:
     """Make a whole release of a toy land."""
     census = policies.make_census(folder, 4, policies.POLICIES[policy], n_blocks=n_blocks)
-    write_records(folder, census)
+    policies.write_records(folder, census)
     run = folder / "run.toml"
     run.write_text(run.read_text().replace('rho = "2"', f'rho = "{rho}"'))
     made = generate(prepare(with_ledger(run)), folder / "release")
@@ -81,7 +69,7 @@ def test_a_release_with_exact_tables_verifies(tmp_path: Path) -> None:
 def test_records_above_an_upper_bound_are_refused_before_the_noise(tmp_path: Path) -> None:
     """Records that break a promise cannot be released under it; only the rule is named."""
     census = policies.make_census(tmp_path, 4, policies.FULL_BARRACKS)
-    write_records(tmp_path, census)
+    policies.write_records(tmp_path, census)
     records = tmp_path / "records.csv"
     first = next(line for line in records.read_text().splitlines() if ",barracks," in line)
     records.write_text(records.read_text().replace(first, first.rsplit(",", 1)[0] + ",9999"))
@@ -324,7 +312,7 @@ legal_basis = "made up"
 def soft_release(folder: Path) -> tuple[Census, GenerateResult]:
     """Make a whole release under soft rules, with noise that breaks some."""
     census = policies.make_census(folder, 4, SOFT, n_blocks=20)
-    write_records(folder, census)
+    policies.write_records(folder, census)
     run = folder / "run.toml"
     run.write_text(run.read_text().replace('rho = "2"', 'rho = "1/50"'))
     made = generate(prepare(with_ledger(run)), folder / "release")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.helpers import rule_twins
 from tests.helpers.attacker import Attacker
 from tests.helpers.published import read_plan, read_step
 from tests.helpers.runs import run_text
@@ -59,11 +60,8 @@ def shipped(kind: str, name: str) -> str:
 def columns_of(text: str) -> list[str]:
     """Return the public columns that invariants read, those of the file they add to first."""
     found = tomllib.loads(text)
-    names = columns_of(shipped("invariants", found["adds_to"])) if "adds_to" in found else []
-    for kind in ("none_where_zero", "at_least", "at_most"):
-        for rule in found.get(kind, []):
-            names += rule.get("columns", [rule.get("column")])
-    return list(dict.fromkeys(names))
+    first = columns_of(shipped("invariants", found["adds_to"])) if "adds_to" in found else []
+    return list(dict.fromkeys([*first, *rule_twins.columns_of(text)]))
 
 
 def without_exact(text: str) -> str:

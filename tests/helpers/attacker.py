@@ -16,11 +16,9 @@ import numpy as np
 
 from tests.helpers.attacker_odds import Moved
 from tests.helpers.published import Array, Document, Step
+from tests.helpers.rule_twins import NO_END
 
 NEAR = 1e-4  # a test on rounded losses comes this close to the best
-
-
-NO_END = 1 << 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,14 +168,12 @@ class Attacker:
         found: dict[bytes, Bounds] = {}
         for i, step in enumerate(self.steps):
             mine = self.values_in(i, values)
-            for kind in ("at_least", "at_most"):
-                for rule in step.plan["invariants"].get(kind, []):
-                    said = int(rule["per"]) * step.facts[rule["column"]][leaf]
-                    inside = step.inside(rule["cells"], mine)
-                    here = found.setdefault(inside.tobytes(), Bounds(inside, 0 * said, 0 * said + NO_END, []))
-                    narrower, ends = (np.minimum, here.high) if kind == "at_most" else (np.maximum, here.low)
-                    narrower(ends, said, out=ends)
-                    here.rules.append((rule["name"], said))
+            for rule, low, high in step.bounds(leaf):
+                inside = step.inside(rule["cells"], mine)
+                here = found.setdefault(inside.tobytes(), Bounds(inside, 0 * leaf, 0 * leaf + NO_END, []))
+                np.maximum(here.low, low, out=here.low)
+                np.minimum(here.high, high, out=here.high)
+                here.rules.append((rule["name"], np.where(high < NO_END, high, low)))
         return list(found.values())
 
     def _broken(self, one: Array, other: Array | None) -> dict[str, Array]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cache, reduce
 from itertools import combinations, pairwise
 
 import numpy as np
 
+from tests.helpers.rule_twins import CLOSING, TWINS
 from topdown.model import (
     NO_LIMIT,
     AtLeast,
@@ -164,7 +165,7 @@ PICKS = (
     {"kind": ("home",)}, {"kind": ("dorm",)}, {"kind": ("ship",)}, {"kind": ("dorm",), "sex": ("f",)},
     {"kind": ("dorm", "ship")}, {"kind": ("home", "dorm", "ship")}, {"kind": ("ship",), "sex": ("m",)}, {"sex": ("m",)},
 )  # fmt: skip
-KINDS = ("exact", "at_least", "at_most", "none_where_zero", "never")
+KINDS = ("exact", *TWINS)
 
 
 def random_census(
@@ -230,7 +231,7 @@ def only(census: SmallCensus, names: Iterable[str]) -> SmallCensus:
 
 def crossing(census: SmallCensus) -> bool:
     """Tell whether two bounds share cells without being nested."""
-    rules = [*census.invariants.at_least, *census.invariants.at_most]
+    rules = [rule for kind in TWINS if kind not in CLOSING for rule in getattr(census.invariants, kind)]
     sets = [set(np.flatnonzero(census.schema.select(dict(r.cells)))) for r in rules]
     if "table" in census.exact:
         sets += [{0, 1}, {2, 3}, {4, 5}]
@@ -249,23 +250,14 @@ def _all_tables(most: int, n_cells: int) -> np.ndarray:
 
 def block_tables(census: SmallCensus, leaf: int, most: int) -> np.ndarray:
     """Write out a leaf's histograms of at most `most` people that meet the leaf constraints, one a row."""
-    schema, facts, rules = census.schema, census.facts, census.invariants
-    closed = np.zeros(schema.n_cells, dtype=bool)
-    for rule in rules.never:
-        closed |= schema.select(dict(rule.cells))
-    for zero in rules.none_where_zero:
-        if all(facts.columns[c][leaf] == 0 for c in zero.columns):
-            closed |= schema.select(dict(zero.cells))
+    schema, rules = census.schema, census.invariants
     tables = _all_tables(most, schema.n_cells)
-    tables = tables[~tables[:, closed].any(axis=1)]
-    for b in rules.at_least:
-        tables = tables[
-            tables[:, schema.select(dict(b.cells))].sum(axis=1) >= b.per * facts.columns[b.column][leaf]
-        ]
-    for b in rules.at_most:
-        tables = tables[
-            tables[:, schema.select(dict(b.cells))].sum(axis=1) <= b.per * facts.columns[b.column][leaf]
-        ]
+    facts = {name: int(column[leaf]) for name, column in census.facts.columns.items()}
+    for kind, twin in TWINS.items():
+        for rule in getattr(rules, kind):
+            low, high = twin.ends(asdict(rule), facts)
+            held = tables[:, schema.select(dict(rule.cells))].sum(axis=1)
+            tables = tables[(held >= low) & (held <= high)]
     for e in rules.exact:
         if e.level == census.geography.level_names[-1]:
             answers = parse_query(schema, e.query).sum(tables)

@@ -17,11 +17,13 @@ from tests.helpers.policy_texts import (
     FULL_BARRACKS,
     MIXED,
     OLD_AT_HOME,
+    ONE_OF_EACH,
     POLICIES,
     WOMEN,
     exact,
     inexact_toy,
 )
+from tests.helpers.rule_twins import columns_of
 from topdown.model import Histogram
 from topdown.plan import PublicContext
 
@@ -34,7 +36,8 @@ def make_census(
     text = (solved.TOP / "invariants" / "toy.toml").read_text()
     (folder / "own.toml").write_text(text + "\n" + more)
     run = (run or solved.toy_run()).replace('invariants = "toy"', 'invariants = "own.toml"')
-    census = solved.make_census(folder, seed, n_blocks=n_blocks, run=run)
+    columns = [name for name in columns_of(text + "\n" + more) if name not in solved.TOY_COLUMNS]
+    census = solved.make_census(folder, seed, n_blocks=n_blocks, run=run, columns=columns)
     leaves = fit_records(census.context, census.truth[-1])
     return solved.Census(census.context, leaves.at_every_level(census.context.geography))
 
@@ -48,6 +51,7 @@ def fit_records(context: PublicContext, leaves: Histogram) -> Histogram:
     closed = shut[:, 1, 0].any(axis=1)
     men[closed] += women[closed]
     women[closed] = 0
+    dense[shut] = 0
     flat = dense.reshape(-1, n_cells)
     for cells, most in zip(rules.cap_cells, rules.caps.T, strict=True):
         for leaf, room in enumerate(most.tolist()):
@@ -103,6 +107,18 @@ def check_promises(census: solved.Census, leaves: Histogram) -> None:
         assert leaves.n_records == census.truth[0].n_records
 
 
+def write_records(folder: Path, census: solved.Census) -> None:
+    """Write the true records where the run file expects them."""
+    schema, leaves = census.context.plan.schema, census.truth[-1]
+    codes = census.context.geography.leaves.codes
+    lines = ["geocode," + ",".join(a.name for a in schema.attributes) + ",count"]
+    places = schema.coordinates(leaves.cell)
+    for i in range(len(leaves.count)):
+        labels = [a.labels[int(p[i])] for a, p in zip(schema.attributes, places, strict=True)]
+        lines.append(",".join([codes[leaves.node[i]], *labels, str(leaves.count[i])]))
+    (folder / "records.csv").write_text("\n".join(lines) + "\n")
+
+
 __all__ = [
     "BASIS",
     "BLOCKS",
@@ -113,6 +129,7 @@ __all__ = [
     "FULL_BARRACKS",
     "MIXED",
     "OLD_AT_HOME",
+    "ONE_OF_EACH",
     "POLICIES",
     "WOMEN",
     "check_promises",
@@ -122,4 +139,5 @@ __all__ = [
     "fit_records",
     "inexact_toy",
     "make_census",
+    "write_records",
 ]

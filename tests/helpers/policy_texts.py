@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.helpers.rule_twins import TWINS, example
+
 TOY = Path(__file__).resolve().parents[2] / "invariants" / "toy.toml"
 BASIS = 'legal_basis = "made up"\n'
 FEW = f"""
@@ -61,6 +63,7 @@ def inexact_toy() -> str:
     return text[:first] + text[second:]
 
 
+ONE_OF_EACH = {f"one of {kind}": example(kind) for kind in TWINS}
 POLICIES = {
     "blocks": BLOCKS,
     "counties": COUNTIES,

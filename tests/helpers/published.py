@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+
+from tests.helpers.rule_twins import CLOSING, TWINS
 
 Document = dict[str, Any]
 Array = np.ndarray
@@ -75,14 +78,24 @@ class Step:
 
     def open(self, leaf: Array, values: Array) -> Array:
         """Mark the records that no zero excludes."""
-        rules = self.plan["invariants"]
         out = np.ones(len(leaf), dtype=bool)
-        for rule in rules["never"]:
-            out &= ~self.inside(rule["cells"], values)
-        for rule in rules["none_where_zero"]:
-            none = sum(self.facts[c] for c in rule["columns"])[leaf] == 0
-            out &= ~(self.inside(rule["cells"], values) & none)
+        for kind in (kind for kind in TWINS if kind in CLOSING):
+            for rule, _, most in self._ends(kind, leaf):
+                out &= ~(self.inside(rule["cells"], values) & (most == 0))
         return out
+
+    def bounds(self, leaf: Array) -> Iterator[tuple[Document, Array, Array]]:
+        """Yield the rules that bound counts, with the least and the most at the leaf of each record."""
+        for kind in (kind for kind in TWINS if kind not in CLOSING):
+            yield from self._ends(kind, leaf)
+
+    def _ends(self, kind: str, leaf: Array) -> Iterator[tuple[Document, Array, Array]]:
+        for rule in self.plan["invariants"].get(kind, []):
+            ends = TWINS[kind].ends(rule, self.facts)
+            least, most = (
+                np.broadcast_to(end, len(leaf)) if np.ndim(end) == 0 else end[leaf] for end in ends
+            )
+            yield rule, least, most
 
 
 def read_step(folder: Path) -> Step:

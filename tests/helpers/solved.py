@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from topdown.model import Histogram
 from topdown.plan import PublicContext, prepare
 from topdown.solve import AnswersInMemory, MemorySource
 
+TOY_COLUMNS = "homes", "dormitories", "barracks"
 TOP = Path(__file__).resolve().parents[2]
 
 
@@ -55,8 +57,14 @@ class NoisyAnswers:
         return AnswersInMemory(nodes, tuple(values for _, values in found))
 
 
-def make_census(folder: Path, seed: int, *, n_blocks: int = 12, run: str | None = None) -> Census:
-    """Write a random toy land and return it with records drawn within its invariants."""
+def make_census(
+    folder: Path, seed: int, *, n_blocks: int = 12, run: str | None = None, columns: Sequence[str] = ()
+) -> Census:
+    """Write a random toy land and return it with records drawn within its invariants.
+
+    Args:
+        columns: further public columns, of leaves with homes.
+    """
     rng = np.random.default_rng(seed)
     counties = np.sort(rng.integers(1, 4, n_blocks))
     codes = [f"{c}{i:02d}" for i, c in enumerate(counties)]
@@ -64,9 +72,13 @@ def make_census(folder: Path, seed: int, *, n_blocks: int = 12, run: str | None 
     dormitories = rng.poisson(0.4, n_blocks)
     barracks = rng.poisson(0.3, n_blocks)
     homes[0] = max(homes[0], 1)
-    rows = [f"{code},{h},{d},{b}" for code, h, d, b in zip(codes, homes, dormitories, barracks, strict=True)]
+    more = np.random.default_rng(seed).integers(0, 5, (len(columns), n_blocks)) * (homes > 0)
+    numbers = zip(codes, homes, dormitories, barracks, *more, strict=True)
+    rows = [",".join(map(str, row)) for row in numbers]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "leaves.csv").write_text("geocode,homes,dormitories,barracks\n" + "\n".join(rows) + "\n")
+    (folder / "leaves.csv").write_text(
+        ",".join(["geocode", *TOY_COLUMNS, *columns]) + "\n" + "\n".join(rows) + "\n"
+    )
     (folder / "run.toml").write_text(run or toy_run())
     context = prepare(folder / "run.toml").context
     shape = context.plan.schema.shape

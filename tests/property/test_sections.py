@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from tests.helpers.sections import cut_small
+from topdown.formats import InvariantRules
 from topdown.model import Geography, Level, sections_of
-from topdown.verify import Facts, Tree, closed_leaves, file_sections, lower_bounds
+from topdown.verify import Facts, Rules, Tree, bounds_by_level, file_sections
 
 
 def _random_tree(rng: np.random.Generator) -> Geography:
@@ -58,8 +60,14 @@ def test_facts_in_few_bytes_are_added_up_in_eight() -> None:
     codes = tuple(pa.array(texts, pa.string()) for texts in (["0"], ["00", "01"]))
     parents = (np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64))
     tree = Tree(("land", "block"), codes, parents, Facts({"homes": np.array([200, 100], dtype=np.uint8)}))
-    bounds = lower_bounds(tree, "homes", 2)
+    stated = {"name": "homes", "cells": [], "basis": {"legal_basis": "law", "decided_by": "", "date": ""}}
+    least, zero = stated | {"column": "homes", "per": 2}, stated | {"columns": ["homes", "homes"]}
+    kinds = {"exact": [], "at_least": [least], "none_where_zero": [zero], "never": []}
+    head = dict.fromkeys(("name", "title", "schema", "source"), "toy")
+    rules = Rules.of_plan(msgspec.convert(head | kinds, InvariantRules))
+    bounds = bounds_by_level(tree, rules.bounds[0])
     assert bounds is not None
     assert [at.tolist() for at in bounds] == [[600], [400, 200]]
     assert tree.facts.at(slice(1, 2))["homes"].tolist() == [100]
-    assert closed_leaves(tree, ("homes", "homes")).tolist() == [False, False]
+    closed = rules.closing[0].closed(tree.facts, tree.n_leaves)
+    assert closed.tolist() == [False, False]

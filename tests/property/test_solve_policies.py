@@ -20,13 +20,13 @@ from topdown.solve.implied import plan_verdicts
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("policy", policies.POLICIES)
+@pytest.mark.parametrize("policy", policies.POLICIES | policies.ONE_OF_EACH)
 @given(seed=st.integers(0, 1_000_000), size=st.sampled_from([0.3, 3.0]))
 @settings(max_examples=4 * DEPTH, deadline=None)
 def test_every_policy_keeps_every_promise(policy: str, seed: int, size: float) -> None:
     """Whatever the noise, every promise holds at every level, all is optimal, and the failsafe rests."""
     with tempfile.TemporaryDirectory() as folder:
-        census = policies.make_census(Path(folder), seed, policies.POLICIES[policy])
+        census = policies.make_census(Path(folder), seed, (policies.POLICIES | policies.ONE_OF_EACH)[policy])
         answers = solved.noisy(census, seed + 1, size=size)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
         result = solve(census.context, answers, exact, tables=tables)

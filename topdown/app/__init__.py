@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from topdown.app.calls import require_release
     from topdown.app.commands.draft_dialogue import DraftRequest, drafted_by, settings_beside
     from topdown.app.compare_noise import NoiseCompared, certified_split
-    from topdown.app.help_pages import FAMILIES, REFERENCE_TEXTS, TITLES, TOPDOWN_PAGES, pages
-    from topdown.app.input_reference import file_tables, reference
+    from topdown.app.help_pages import FAMILIES, TITLES, TOPDOWN_PAGES, pages
+    from topdown.app.input_reference import file_tables, key_texts, reference
     from topdown.app.make_release import check_start, measure, run_in_folder, spending
     from topdown.app.noise_law import LARGEST_DELTA, law_document, law_of, noise_document, read_law
     from topdown.app.pipeline import RunOptions, generate, solve_release, warm_up
@@ -139,7 +139,6 @@ __all__ = [
     "FAMILIES",
     "LANGUAGES",
     "LARGEST_DELTA",
-    "REFERENCE_TEXTS",
     "SOLVED_CHECK",
     "START_BYTES",
     "TITLES",
@@ -180,6 +179,7 @@ __all__ = [
     "interval",
     "is_choice",
     "judge_levels",
+    "key_texts",
     "law_document",
     "law_of",
     "ledger_location_of_file",

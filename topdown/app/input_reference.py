@@ -12,6 +12,7 @@ from msgspec.structs import fields
 
 from topdown.app.help_pages import REFERENCE_TEXTS, TITLES
 from topdown.formats.command_documents import Reference, ReferenceKey, ReferenceTable
+from topdown.model import KEYS, KINDS
 from topdown.plan import invariants_file
 from topdown.plan import run_file as held
 from topdown.plan import run_file as runfile
@@ -35,7 +36,7 @@ def reference(name: str) -> Reference:
     Args:
         name: one of `TITLES`.
     """
-    told = tomllib.loads(REFERENCE_TEXTS.read_text(encoding="utf-8"))
+    told = key_texts()
     tables = []
     for table in file_tables(name):
         keys = []
@@ -56,6 +57,14 @@ def reference(name: str) -> Reference:
             )
         tables.append(ReferenceTable(table=table.written, keys=keys))
     return Reference(file=name, title=TITLES[name], tables=tables)
+
+
+def key_texts() -> dict[str, dict[str, tuple[str, str, str]]]:
+    """Return text, example and error codes of every key, by table and key."""
+    told = tomllib.loads(REFERENCE_TEXTS.read_text(encoding="utf-8"))
+    told["invariants"] |= {kind.kind: (kind.text, "", kind.error_codes) for kind in KINDS}
+    told["invariants.constraint"] |= {name: (key.text, key.example, key.codes) for name, key in KEYS.items()}
+    return told
 
 
 def file_tables(name: str) -> tuple[FileTable, ...]:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from topdown.formats.common import Count, Part, Positive, Rational, Sha256
+from topdown.formats.release_documents import InvariantKindName
 
 
 class Statistics(Part, frozen=True, kw_only=True):
@@ -66,7 +67,7 @@ class Kept(Part, frozen=True, kw_only=True):
     """In how many places one invariant holds."""
 
     name: str
-    kind: Literal["exact", "at_least", "at_most", "none_where_zero", "never", "no_more_than"]
+    kind: InvariantKindName
     level: str
     n_checked: Count
     n_met: Count

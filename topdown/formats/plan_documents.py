@@ -28,6 +28,7 @@ from topdown.formats.common import (
     UsualConversions,
 )
 from topdown.formats.noise_documents import Up
+from topdown.formats.release_documents import InvariantKindName
 
 Needs = Literal["nothing", "combination_table"]
 
@@ -148,7 +149,7 @@ class PlannedInvariant(Basis, frozen=True, kw_only=True):
     """One rule about public knowledge, and in how many places it says something."""
 
     name: str
-    kind: Literal["exact", "none_where_zero", "at_least", "never", "at_most", "no_more_than"]
+    kind: InvariantKindName
     level: str
     n: Count
 

@@ -98,6 +98,9 @@ class CompareRule(NeverRule, frozen=True, kw_only=True):
     times: Count
 
 
+InvariantKindName = Literal["exact", "at_least", "none_where_zero", "never", "at_most", "no_more_than"]
+
+
 class InvariantRules(Part, frozen=True, kw_only=True):
     """What the release promises about public knowledge."""
 

@@ -27,14 +27,10 @@ from topdown.measure.records import (
     read_records,
 )
 from topdown.model import (
-    ZERO_KINDS,
-    AtLeast,
-    AtMost,
     Attribute,
     ConstraintRow,
     Schema,
     leaf_rows,
-    rows_of_kinds,
 )
 from topdown.plan import MeasurementPlan, PublicContext
 from topdown.privacy.laws import LAWS, NoiseDistribution
@@ -44,13 +40,16 @@ def check_against_public(leaves: LeafCounts, context: PublicContext) -> None:
     """Raise Refused if counts of the leaves contradict an invariant; its name is public, the leaf is not."""
     plan = context.plan
     rows = leaf_rows(plan.schema, plan.invariants, context.facts.columns, context.geography)
-    for row in rows_of_kinds(rows, "never", "none_where_zero", "at_most", "at_least"):
-        held = leaves.held(row.cells)
-        wrong = (held < row.low) | (held > row.high)
-        if row.kind in ZERO_KINDS:
-            _refuse_cells(row, wrong, leaves, context)
-        else:
-            _refuse_numbers(row, held, np.flatnonzero(wrong), context)
+    for row in sorted(
+        rows, key=lambda row: (bool(row.rule.read_columns), not row.rule.closes, row.rule.is_lower)
+    ):
+        held, low, high = leaves.held(row.cells), row.low, row.high
+        if row.rule.closes:
+            _refuse_cells(row, held > high, leaves, context)
+            continue
+        for ends, wrong, least in ((high, held > high, False), (low, held < low, True)):
+            if wrong.any():
+                _refuse_numbers(row, held, ends, np.flatnonzero(wrong), context, least=least)
 
 
 def _refuse_cells(row: ConstraintRow, wrong: Bools, leaves: LeafCounts, context: PublicContext) -> None:
@@ -74,17 +73,23 @@ def _refuse_cells(row: ConstraintRow, wrong: Bools, leaves: LeafCounts, context:
     )
 
 
-def _refuse_numbers(row: ConstraintRow, held: Ints, wrong: NDArray[np.intp], context: PublicContext) -> None:
-    if not len(wrong) or not isinstance(row.rule, AtLeast | AtMost):
-        return
-    codes, least = context.geography.leaves.codes, row.kind == "at_least"
-    ends, text = (row.low, "at least {} needed") if least else (row.high, "at most {} allowed")
+def _refuse_numbers(
+    row: ConstraintRow,
+    held: Ints,
+    ends: Ints,
+    wrong: NDArray[np.intp],
+    context: PublicContext,
+    *,
+    least: bool,
+) -> NoReturn:
+    codes = context.geography.leaves.codes
+    text = "at least {} needed" if least else "at most {} allowed"
     raise Refused(
         "D036" if least else "D038",
         f'the records are fewer than the invariant "{row.name}" demands in some leaf'
         if least
         else f'the records are more than the invariant "{row.name}" allows in some leaf',
-        column=row.rule.column,
+        column=", ".join(row.rule.read_columns),
         fix="correct the records or the public leaf table; both cannot be right",
         rows=lambda: ((f"leaf {codes[i]}", f"{held[i]} records, {text.format(ends[i])}") for i in wrong),
     )

@@ -190,12 +190,12 @@ def invariant_exactness(both: ReleaseAndTruth) -> dict[str, object]:
     for row in leaf_rows(context.plan.schema, invariants, context.facts.columns, context.geography):
         held, asks = released.held(row.cells), row.asks
         met = (row.low <= held) & (held <= row.high)
-        checks.append(_invariant_check(row.name, row.kind, leaf, met[asks]))
+        checks.append(_invariant_check(row.name, row.rule.kind, leaf, met[asks]))
     n_checked, n_met = (sum(int(str(c[key])) for c in checks) for key in ("n_checked", "n_met"))
-    for soft in invariants.no_more_than:  # not promised, so not in the percentage of all
-        chosen = (context.plan.schema.select(dict(cells)) for cells in (soft.cells, soft.than))
-        held, most = (released.held(cells) for cells in chosen)
-        checks.append(_invariant_check(soft.name, "no_more_than", leaf, held <= soft.times * most))
+    for soft in invariants.soft_rules:  # not promised, so not in the percentage of all
+        weights = soft.weights(context.plan.schema)
+        sums = sum(int(w) * released.held(weights == w) for w in np.unique(weights) if w)
+        checks.append(_invariant_check(soft.name, soft.kind, leaf, np.asarray(sums) <= 0))
     return {"percent": _percent_met(n_met, n_checked), "checks": checks}
 
 

@@ -17,9 +17,9 @@ from topdown.model.cell_sets import (
     group_cells,
     laminar_family,
 )
-from topdown.model.constraint_rows import ConstraintRow, Invariants, leaf_rows
 from topdown.model.geography import Geography
 from topdown.model.histogram import NarrowColumns
+from topdown.model.invariants import ConstraintRow, Invariants, leaf_rows
 from topdown.model.schema import Schema
 
 MAX_KINDS = 14  # a table over all subsets of the kinds is kept at some nodes
@@ -87,10 +87,10 @@ class ConstraintSystem:
         never = np.zeros(schema.n_cells, dtype=bool)
         zeros = []
         for row in (row for row in rows if row.rule.closes):
-            if row.rule.read_columns:
-                zeros.append(row)
-            else:
+            if row.rule.closes_everywhere:
                 never |= row.cells
+            else:
+                zeros.append(row)
         least = [row for row in rows if row.rule.is_lower]
         most = [row for row in rows if row.rule.is_upper and not row.rule.closes]
         cells = group_cells([never, *(row.cells for row in zeros)], schema.n_cells)

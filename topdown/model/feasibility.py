@@ -19,17 +19,17 @@ import numpy as np
 from topdown.arrays import Bools, Ints
 from topdown.errors import InfeasibleError
 from topdown.model.cell_sets import NO_LIMIT, distinct_rows, group_cells, laminar_family
-from topdown.model.constraint_rows import (
+from topdown.model.constraint_system import PublicFacts
+from topdown.model.geography import Geography
+from topdown.model.invariants import (
     BATCH_LEAVES,
-    ZERO_KINDS,
-    ConstraintKind,
     ConstraintRow,
+    Exact,
+    InvariantKind,
     Invariants,
     exact_rows,
     leaf_rows,
 )
-from topdown.model.constraint_system import PublicFacts
-from topdown.model.geography import Geography
 from topdown.model.schema import Schema
 
 MAX_TESTS = 2_000  # feasibility tests, and twenty times as many steps of the search for hitting sets
@@ -153,7 +153,7 @@ class StatedConstraints:
 
     Args:
         geography: the whole tree.
-        rules: kind and name of every constraint; a set of constraints is a set of positions here.
+        rules: every constraint; a set of constraints is a set of positions here.
         closes: bool (n_rules, n_atoms), cells a constraint closes where it applies; atoms are cells that no
             constraint tells apart.
         shut: bool (n_patterns, n_rules), where it applies; pattern: int64 (n_leaves,).
@@ -163,7 +163,7 @@ class StatedConstraints:
     """
 
     geography: Geography
-    rules: tuple[tuple[ConstraintKind, str], ...]
+    rules: tuple[InvariantKind, ...]
     closes: Bools
     shut: Bools
     pattern: Ints
@@ -277,7 +277,7 @@ def collect_constraints(
         ConfigError: two bounds share cells and neither's hold the other's (C073).
     """
     leaf, n_leaves = len(geography.levels) - 1, len(geography.leaves)
-    rules: list[tuple[ConstraintKind, str]] = []
+    rules: list[InvariantKind] = []
     closing: list[tuple[int, Bools, Bools]] = []
     bounds: list[StatedBound] = []
     totals: list[StatedTotal] = []
@@ -288,11 +288,11 @@ def collect_constraints(
     )
     for _, group in groupby(rows, key=lambda row: id(row.rule)):
         answers, rule = tuple(group), len(rules)
-        kind, depth = answers[0].kind, answers[0].depth
-        rules.append((kind, answers[0].name))
-        if kind in ZERO_KINDS:
+        depth, is_exact = answers[0].depth, isinstance(answers[0].rule, Exact)
+        rules.append(answers[0].rule)
+        if answers[0].rule.closes:
             closing += [(rule, row.cells, row.high == 0) for row in answers]
-        elif kind != "exact" or (depth == leaf and len(answers) > 1):
+        elif not is_exact or (depth == leaf and len(answers) > 1):
             bounds += [StatedBound(rule, row.cells, row) for row in answers]
         else:
             totals.append(StatedTotal(rule, depth, everybody, np.sum([row.low for row in answers], axis=0)))
@@ -309,7 +309,7 @@ def collect_constraints(
     totals = [replace(total, atoms=total.atoms[atoms.first]) for total in totals]
     bounds.sort(key=lambda b: int(b.atoms.sum()))
     sets = np.array([b.atoms for b in bounds], dtype=bool).reshape(-1, len(atoms.first))
-    laminar_family(sets, [rules[b.rule][1] for b in bounds])  # refuses those that cross
+    laminar_family(sets, [rules[b.rule].name for b in bounds])  # refuses those that cross
     return StatedConstraints(
         geography, tuple(rules), closes, patterns, pattern, tuple(bounds), tuple(totals), np.arange(n_leaves)
     )
@@ -393,7 +393,7 @@ def find_contradiction(
         geography.levels[depth].name,
         code,
         code if depth == len(geography.levels) - 1 else "",
-        tuple(name for _, name in named),
+        tuple(rule.name for rule in named),
         conflict.is_smallest,
-        all(kind != "exact" for kind, _ in named),
+        not any(isinstance(rule, Exact) for rule in named),
     )

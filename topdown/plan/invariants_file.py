@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from msgspec import Struct
+from msgspec import Struct, defstruct
 
 from topdown.errors import ConfigError, TopdownError
 from topdown.formats.strict_toml import add_location, locating_errors, read_toml
-from topdown.model import KINDS, Basis, InvariantKind, Invariants, Schema, Selection
+from topdown.model import KEYS, KINDS, Basis, InvariantKind, Invariants, Schema, Selection
 from topdown.resources import find
 
 MOST_TIMES = 1_000_000
 
 
-class ConstraintTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One constraint of an invariants file; which keys it needs depends on its kind.
+class NamedTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One constraint of an invariants file: what every kind has; `KEYS` has the other keys.
 
     `cells` and `than` are the cells with one of the listed labels in every attribute or recode named; {} is everybody.
     """
@@ -26,18 +26,10 @@ class ConstraintTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     legal_basis: str
     decided_by: str = ""
     date: str = ""
-    level: str = ""
-    query: str = ""
-    cells: dict[str, tuple[str, ...]] | None = None
-    column: str = ""
-    columns: tuple[str, ...] = ()
-    per: int = 1
-    than: dict[str, tuple[str, ...]] | None = None
-    times: int = 1
 
 
-class InvariantsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An invariants file."""
+class FileHead(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An invariants file, without its constraints."""
 
     type: str
     version: int
@@ -45,13 +37,31 @@ class InvariantsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     title: str
     schema: str
     source: str = ""
-    exact: tuple[ConstraintTable, ...] = ()
-    at_least: tuple[ConstraintTable, ...] = ()
-    none_where_zero: tuple[ConstraintTable, ...] = ()
-    never: tuple[ConstraintTable, ...] = ()
-    at_most: tuple[ConstraintTable, ...] = ()
-    no_more_than: tuple[ConstraintTable, ...] = ()
     adds_to: str = ""  # bundled name or file of invariants that are part of these
+
+
+_Labels = dict[str, tuple[str, ...]]  # by attribute or recode
+_AS_WRITTEN: dict[Any, tuple[Any, Any]] = {  # in TOML: type of a key, and its value where it is left out
+    Selection: (_Labels | None, None),
+    str: (str, ""),
+    tuple[str, ...]: (tuple[str, ...], ()),
+    int: (int, 1),
+}
+_KEY_TYPES: dict[str, Any] = {key: get_type_hints(kind)[key] for kind in KINDS for key in kind.table_keys()}
+ConstraintTable = defstruct(
+    "ConstraintTable",
+    [(key, *_AS_WRITTEN[_KEY_TYPES[key]]) for key in KEYS],
+    bases=(NamedTable,),
+    frozen=True,
+    kw_only=True,
+)
+InvariantsFile = defstruct(
+    "InvariantsFile",
+    [(kind.kind, tuple[ConstraintTable, ...], ()) for kind in KINDS],  # type: ignore[valid-type]
+    bases=(FileHead,),
+    frozen=True,
+    kw_only=True,
+)
 
 
 def load_invariants(path: Path, schema: Schema) -> Invariants:
@@ -66,7 +76,7 @@ def load_invariants(path: Path, schema: Schema) -> Invariants:
 
 
 def _load_recursively(path: Path, schema: Schema, above: tuple[Path, ...]) -> Invariants:
-    file = read_toml(path, InvariantsFile, "topdown.invariants")
+    file: Any = read_toml(path, InvariantsFile, "topdown.invariants")
     if file.schema != schema.name:
         raise ConfigError(
             f"invariants {file.name!r} are for schema {file.schema!r}, not {schema.name!r}",
@@ -74,50 +84,49 @@ def _load_recursively(path: Path, schema: Schema, above: tuple[Path, ...]) -> In
             file=str(path),
             fix="choose invariants written for this schema",
         )
+    found: dict[str, Any] = {kind.kind: [] for kind in KINDS}
     try:
         for kind in KINDS:
             for number, table in enumerate(getattr(file, kind.kind)):
                 with locating_errors(kind.kind, str(number)):
                     _check_keys(path, kind, table)
-        own = _build_invariants(file, schema)
+        for kind in KINDS:
+            tables = enumerate(getattr(file, kind.kind))
+            found[kind.kind] = tuple(
+                _build_constraint(kind, number, table, schema) for number, table in tables
+            )
     except TopdownError as error:
         add_location(error, path)
         raise
+    own = Invariants(file.name, file.title, file.schema, source=file.source, **found)
     return own if not file.adds_to else _add_to_base(path, file.adds_to, schema, own, above)
 
 
-def _check_keys(path: Path, kind: type[InvariantKind], table: ConstraintTable) -> None:
-    """Refuse keys that the kind does not have or that are missing (ConfigError C031)."""
-    given = {k for k in ("level", "query", "column", "columns") if getattr(table, k)}
-    given |= {k for k in ("cells", "than") if getattr(table, k) is not None}
-    factors = {"per": table.per, "times": table.times}
-    odd = {name for name, factor in factors.items() if factor != 1} - {kind.factor}
-    if given != kind.keys or odd or not all(1 <= f <= MOST_TIMES for f in factors.values()):
+def _check_keys(path: Path, kind: type[InvariantKind], table: NamedTable) -> None:
+    """Refuse keys that the kind does not have or that are missing, and factors out of range (ConfigError C031)."""
+    values = {key: getattr(table, key) for key in KEYS}
+    given = {key for key, value in values.items() if value != _AS_WRITTEN[_KEY_TYPES[key]][1]}
+    factors = [value for value in values.values() if isinstance(value, int)]
+    keys = kind.table_keys()
+    needed = {key for key, is_needed in keys.items() if is_needed}
+    if not needed <= given <= set(keys) or not all(1 <= f <= MOST_TIMES for f in factors):
         raise ConfigError(
-            f"constraint {table.name!r} of {path}: [[{kind.kind}]] needs exactly the keys {sorted(kind.keys)}, "
-            f"has {sorted(given | odd)}",
+            f"constraint {table.name!r} of {path}: [[{kind.kind}]] needs exactly the keys {sorted(needed)}, "
+            f"has {sorted(given)}",
             code="C031",
             fix=f"add the missing keys, remove the others; `per` and `times` are from 1 to {MOST_TIMES:,}",
         )
 
 
-def _build_invariants(file: InvariantsFile, schema: Schema) -> Invariants:
-    found: dict[str, Any] = {}
-    for kind in KINDS:
-        tables = enumerate(getattr(file, kind.kind))
-        found[kind.kind] = tuple(_build_constraint(kind, number, table, schema) for number, table in tables)
-    return Invariants(file.name, file.title, file.schema, source=file.source, **found)
-
-
 def _build_constraint(
-    kind: type[InvariantKind], number: int, table: ConstraintTable, schema: Schema
+    kind: type[InvariantKind], number: int, table: NamedTable, schema: Schema
 ) -> InvariantKind:
-    fields: dict[str, Any] = {key: getattr(table, key) for key in (*kind.keys, kind.factor) if key}
-    for name in sorted({"cells", "than"} & kind.keys):
+    values: dict[str, Any] = {key: getattr(table, key) for key in kind.table_keys()}
+    for name in sorted(key for key in values if _KEY_TYPES[key] == Selection):
         with locating_errors(kind.kind, str(number), name):
-            fields[name] = parse_selection(schema, table.name, fields[name] or {})
+            values[name] = parse_selection(schema, table.name, values[name] or {})
     basis = Basis(table.legal_basis, table.decided_by, table.date)
-    return kind(name=table.name, basis=basis, **fields)  # type: ignore[call-arg]
+    return kind(name=table.name, basis=basis, **values)  # type: ignore[call-arg]
 
 
 def _add_to_base(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -234,10 +234,6 @@ def _check_base_given(run: RunFile, path: Path, base: Path | None) -> None:
         )
 
 
-_KINDS_IN_EXTENSIONS = {"name", "title", "schema", "source", "exact", "at_least", "none_where_zero", "never"}
-_KINDS_IN_EXTENSIONS |= {"no_more_than"}
-
-
 def _prepare_extension(
     run: RunFile, schema: Schema, invariants: Invariants, geography: Geography, facts: PublicFacts, base: Path
 ) -> PublicContext:
@@ -245,14 +241,9 @@ def _prepare_extension(
     plans = read_base_plans(files)
     there = plans[-1]
     refuse_resolved(there)
-    unknown = [
-        f.name
-        for f in fields(invariants)
-        if f.name not in _KINDS_IN_EXTENSIONS and getattr(invariants, f.name)
-    ]
-    if unknown:
+    if invariants.upper_bounds:
         raise ConfigError(
-            f"an extension cannot keep constraints of the kind {unknown[0]!r} yet",
+            f"an extension cannot keep constraints of the kind {invariants.upper_bounds[0].kind!r} yet",
             code="C098",
             fix="remove them from the invariants of the extension; nothing was spent",
         )

@@ -20,7 +20,6 @@ from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.inputs import label_positions
 from topdown.inputs.file_formats import parquet_batches
 from topdown.model import (
-    ZERO_KINDS,
     AttributeMapping,
     BoundRule,
     ConstraintSystem,
@@ -41,7 +40,6 @@ from topdown.model import (
     identity_mapping,
     leaf_rows,
     map_attributes,
-    rows_of_kinds,
 )
 from topdown.model.sections import files_at, part_path
 from topdown.plan.plan_values import Base, Plan, read_plan
@@ -116,19 +114,21 @@ class ReleaseChain:
     def changes(self) -> tuple[NeighbourChange, ...]:
         """What exact statistics and public facts say of each kind of change; the neighbours' own comes first."""
         zeros, bounds = [], []
-        limited = any(
-            plan.invariants.at_most for plan, _ in self.steps
-        )  # else lower bounds leave room for anybody
+        # Lower bounds alone leave room for anybody.
+        limited = any(plan.invariants.upper_bounds for plan, _ in self.steps)
         for (plan, reading), facts in zip(
             self.steps, (*(b.facts for b in self.bases), self.facts), strict=True
         ):
             rows = leaf_rows(plan.schema, plan.invariants, facts.columns, self.geography)
-            for row in rows_of_kinds(rows, *ZERO_KINDS, *(("at_least", "at_most") if limited else ())):
-                values, above = _values_selected(plan.schema, reading, row.selection), row.kind == "at_most"
-                if row.kind in ZERO_KINDS:
+            for row in sorted(rows, key=lambda row: bool(row.rule.read_columns)):  # definitions first
+                values = _values_selected(plan.schema, reading, row.selection)
+                if row.rule.closes:
                     zeros.append(ZeroRule(row.name, values, row.high == 0))
-                else:
-                    bounds.append(BoundRule(row.name, values, row.high if above else row.low, above))
+                    continue
+                if limited and row.rule.is_lower:
+                    bounds.append(BoundRule(row.name, values, row.low, above=False))
+                if limited and row.rule.is_upper:
+                    bounds.append(BoundRule(row.name, values, row.high, above=True))
         return analyse_neighbours(
             self.plan.schema,
             self.geography,

@@ -153,14 +153,11 @@ def make_lattice(
 
     Args:
         schema: of the release.
-        invariants: their rules of the kinds `never` and `none_where_zero` close cells.
+        invariants: some of their rules close cells.
         queries: measured, fixed by a pass, or exact.
         more: attributes to make dense too; the numbers do not depend on it.
     """
-    selections = [rule.cells for rule in invariants.never] + [
-        rule.cells for rule in invariants.none_where_zero
-    ]
-    chosen = set(more) | {name for cells in selections for name, _ in cells}
+    chosen = set(more) | {name for rule in invariants.closing for name, _ in rule.cells}
     whole = {a.name: tuple(range(len(a.labels))) for a in schema.attributes}
     chosen |= {f.attribute for q in queries for f in q.factors if f.group_of != whole[f.attribute]}
     chosen |= {a.name for a in schema.attributes if len(a.labels) == 1}

@@ -49,7 +49,7 @@ def check_pieces(context: PublicContext) -> None:
 def most_dense_rows(plan: Plan) -> int:
     """Return how many rows the largest dense matrix of a split may have: all cells, where it depends on the tables."""
     rules, n = plan.invariants, plan.schema.n_cells
-    bounded = rules.at_least or rules.at_most or rules.no_more_than or rules.exact
+    bounded = rules.bounds or rules.soft_rules or rules.exact
     own = plan.estimates is None or plan.estimates.targets == "own"
     plain = n > WIDE_CELLS and own and not bounded and all(_is_plain_level(level) for level in plan.levels)
     crossing = max(_crossing_answers(plan, level) for level in plan.levels) if plain else n

@@ -125,7 +125,7 @@ class Tally:
             "target_kkt_residual_persons": TARGET_PERSONS,
             "failsafe": sorted(self.failsafe, key=lambda use: (order.index(use["level"]), use["node"])),
             "levels": levels,
-            **({"comparisons": soft} if plan.invariants.no_more_than else {}),
+            **({"comparisons": soft} if plan.invariants.soft_rules else {}),
         }
 
 

@@ -29,7 +29,6 @@ from topdown.model import (
     FlowArcs,
     SplitConstraints,
     leaf_rows,
-    rows_of_kinds,
     smallest_conflict,
     soft_rule_rows,
 )
@@ -214,7 +213,7 @@ def find_node_conflict(
     children = np.arange(*geography.child_pointers[depth - 1][parent.index : parent.index + 2])
     inside = constraints.leaf_range(depth - 1, parent.index)
     rows = leaf_rows(schema, invariants, context.facts.columns, geography)
-    asking = [row for row in rows if row.kind != "never" and row.asks[inside].any()]
+    asking = [row for row in rows if not row.rule.closes_everywhere and row.asks[inside].any()]
     names, n_asking = [row.name for row in asking], len(asking)
     if constraints.by_answer and depth <= constraints.unit_depth:  # the exact table is one more constraint
         level = geography.level_names[constraints.unit_depth]
@@ -222,7 +221,10 @@ def find_node_conflict(
         names.append(" and ".join(e.name for e in tables))
 
     def conflicts(kept: frozenset[int]) -> bool:
-        left = [*rows_of_kinds(rows, "never"), *(row for i, row in enumerate(asking) if i in kept)]
+        left = [
+            *(row for row in rows if row.rule.closes_everywhere),
+            *(row for i, row in enumerate(asking) if i in kept),
+        ]
         system = ConstraintSystem.from_rows(schema, geography, left).with_exact_of(constraints.system)
         weaker = constraints.under(system)
         if n_asking < len(names) and n_asking not in kept:
@@ -259,7 +261,7 @@ class SoftRuleRepair:
     def _kept(self) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
         """Labels of the tables that stay as they are: cautious, and as little as is allowed; the first is finest."""
         plan, schema = self.plan, self.plan.schema
-        spoken = {a for r in plan.invariants.no_more_than for a, _ in (*r.cells, *r.than)}
+        spoken = {name for rule in plan.invariants.soft_rules for name in rule.attributes}
         far = [np.zeros(schema.n_cells, dtype=np.int64)]  # the total
         far += [plan.query(e.query).labels.astype(np.int64) for e in plan.invariants.exact]
         far += self.base
@@ -287,7 +289,7 @@ class SoftRuleRepair:
         held = self.rows[:, leaf.cells] @ leaf.counts
         if not (held > 0).any():
             return leaf
-        code, soft = codes[leaf.index], self.plan.invariants.no_more_than
+        code, soft = codes[leaf.index], self.plan.invariants.soft_rules
         names = [rule.name for rule, over in zip(soft, held, strict=True) if over > 0]
         for cautious in (True, False):
             repaired, proved = self._repaired(leaf, system, cautious=cautious)
@@ -372,7 +374,7 @@ class SoftRuleRepair:
             indices into `cells`, one a class.
         """
         plan = self.plan
-        spoken = {a for r in plan.invariants.no_more_than for a, _ in (*r.cells, *r.than)}
+        spoken = {name for rule in plan.invariants.soft_rules for name in rule.attributes}
         values = plan.schema.coordinates(cells)
         of_rules = [v for a, v in zip(plan.schema.attributes, values, strict=True) if a.name in spoken]
         label = _combined_labels(len(cells), of_rules)

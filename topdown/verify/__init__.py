@@ -38,17 +38,21 @@ if TYPE_CHECKING:
     from topdown.verify.neighbour_changes import CountLimits, propagate_limits
     from topdown.verify.noise_laws import UNIT, delta_needed, law_problem
     from topdown.verify.plan_reader import PlanFile, load_plan
-    from topdown.verify.public_tree import Facts, Tree, closed_leaves, file_sections, lower_bounds
+    from topdown.verify.public_tree import Facts, Tree, bounds_by_level, file_sections
     from topdown.verify.query_labels import identity_reading, read_below, read_schema
+    from topdown.verify.rule_kinds import RULE_KINDS, ClosingRule, CountBound, Rules, SoftComparison
     from topdown.verify.session import SectionFindings, Session, check_section
     from topdown.verify.strict_parquet import describes_every_column
     from topdown.verify.strict_reader import UnreadableError, read_bytes
 
 __all__ = [
     "ALPHAS",
+    "RULE_KINDS",
     "UNIT",
     "CheckResult",
+    "ClosingRule",
     "Comparison",
+    "CountBound",
     "CountLimits",
     "DrawnNoise",
     "EachSection",
@@ -57,15 +61,17 @@ __all__ = [
     "Findings",
     "MovedCounts",
     "PlanFile",
+    "Rules",
     "SectionFindings",
     "Session",
+    "SoftComparison",
     "StatedRow",
     "Tree",
     "UnreadableError",
     "VerifyResult",
+    "bounds_by_level",
     "check_manifest",
     "check_section",
-    "closed_leaves",
     "delta_needed",
     "derive_privacy",
     "describes_every_column",
@@ -78,7 +84,6 @@ __all__ = [
     "load_plan",
     "loss_of",
     "loss_of_laws",
-    "lower_bounds",
     "propagate_limits",
     "read_below",
     "read_bytes",

@@ -252,14 +252,8 @@ def open_answers(plan: PlanFile) -> list[str]:
     """Name the answers that only a person can give and nobody has given."""
     fields = msgspec.to_builtins(plan.doc.release)
     names = [f"release.{key}" for key, value in fields.items() if value == OPEN]
-    rules = plan.rules
-    for kind in ("exact", "at_least", "none_where_zero", "never", "at_most", "no_more_than"):
-        names += [
-            f"invariants.{kind}.{rule.name}.legal_basis"
-            for rule in getattr(rules, kind)
-            if is_open(rule.basis.legal_basis)
-        ]
-    return names
+    rules = [rule for rule in plan.rules.all if is_open(rule.legal_basis)]
+    return names + [f"invariants.{rule.kind}.{rule.name}.legal_basis" for rule in rules]
 
 
 def stamps(plan: PlanFile) -> list[str]:

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET, UnsetType
-from numpy.typing import NDArray
 
 from topdown.arrays import Ints
 from topdown.verify.check_solver import FILE, load_solved
 from topdown.verify.exact_arithmetic import values_at
 from topdown.verify.findings import MAX_FINDINGS, Finding, Findings
-from topdown.verify.public_tree import closed_leaves, lower_bounds
+from topdown.verify.public_tree import bounds_by_level
 from topdown.verify.query_labels import Query
 from topdown.verify.released_records import Areas, answer_label
 from topdown.verify.session import Session
@@ -249,11 +248,8 @@ def check_zeros_areas(_: Session, areas: Areas, out: Findings) -> None:
     if not areas.has_leaves:
         return
     plan, tree, population = areas.plan, areas.tree, areas.population
-    rules: list[tuple[Any, NDArray[np.bool_]]] = [
-        (rule, closed_leaves(tree, rule.columns)) for rule in plan.rules.none_where_zero
-    ]
-    rules += [(rule, np.ones(tree.n_leaves, dtype=bool)) for rule in plan.rules.never]
-    for rule, closed in rules:
+    for rule in (*plan.rules.closing_somewhere, *plan.rules.closing_everywhere):
+        closed = rule.closed(tree.facts, tree.n_leaves)
         out.n_checked += int(closed.sum())
         cells = plan.schema.select(rule.cells)
         rows = np.flatnonzero(cells[population.cell] & closed[population.leaf])
@@ -274,7 +270,7 @@ def _forbidden_record(areas: Areas, name: str, row: int) -> Finding:
 def check_bounds(session: Session, out: Findings) -> str:
     """Compare every bound with the microdata, at the leaves and at every inner node."""
     session.looked("bounds", out)
-    kind = "bounds" if session.plan.rules.at_most else "lower bounds"
+    kind = "bounds" if any(rule.is_most for rule in session.plan.rules.bounds) else "lower bounds"
     if out.ok:
         return f"{out.n_checked:,} of {out.n_checked:,} {kind} met"
     return f"{out.n_failed:,} of {out.n_checked:,} {kind} broken"
@@ -283,19 +279,22 @@ def check_bounds(session: Session, out: Findings) -> str:
 def check_bounds_areas(_: Session, areas: Areas, out: Findings) -> None:
     """Compare the bounds of some areas with their records."""
     rules, tree = areas.plan.rules, areas.tree
-    for rule, is_most in rules.bounds:
+    for rule in rules.bounds:
         cells = areas.plan.schema.select(rule.cells)
-        bounds = lower_bounds(tree, rule.column, rule.per)
+        bounds = bounds_by_level(tree, rule)
         if bounds is None:
             out.add(Finding("V110", f"the bounds of {rule.name!r} are too large to add up", file="plan.json"))
             continue
         for level, bound in enumerate(bounds):
             out.n_checked += len(bound)
             have = areas.population.totals(tree, level, cells)
-            nodes = np.flatnonzero(have > bound if is_most else have < bound)
-            say = _too_many if is_most else _too_few
-            findings = [say(areas, level, rule.name, int(i), bound, have) for i in nodes[:MAX_FINDINGS]]
-            out.add_many(len(nodes), findings, len(nodes))
+            for asked, wrong, say in (
+                (rule.is_least, have < bound, _too_few),
+                (rule.is_most, have > bound, _too_many),
+            ):
+                nodes = np.flatnonzero(wrong) if asked else ()
+                findings = [say(areas, level, rule.name, int(i), bound, have) for i in nodes[:MAX_FINDINGS]]
+                out.add_many(len(nodes), findings, len(nodes))
 
 
 def _too_few(areas: Areas, level: int, name: str, node: int, least: Ints, have: Ints) -> Finding:
@@ -371,7 +370,7 @@ def check_comparisons(session: Session, out: Findings) -> str:
     tree, stated = session.tree, _stated_comparisons(session)
     if tuple(level.level for level in stated.levels) != tree.names:
         out.add(Finding("V122", "solve.json does not compare the plan's levels in order", file=FILE))
-    rules = {rule.name for rule in session.plan.rules.no_more_than}
+    rules = {rule.name for rule in session.plan.rules.soft}
     named = [(r.node, r.constraints) for r in stated.repairs] + [
         (b.node, b.constraints) for b in stated.broken
     ]
@@ -397,16 +396,16 @@ def _stated_comparisons(session: Session) -> Compared:
 
 def check_comparisons_areas(session: Session, areas: Areas, out: Findings) -> None:
     """Compare the sides of soft rules at some leaves."""
-    rules = areas.plan.rules.no_more_than
+    rules = areas.plan.rules.soft
     if not rules or not areas.has_leaves:
         return
     tree, population, stated = areas.tree, areas.population, _stated_comparisons(session)
     place = {code: i for i, code in enumerate(tree.geocodes[-1].to_pylist())}
     for rule in rules:
-        some = population.totals(tree, areas.n_levels - 1, areas.plan.schema.select(rule.cells))
-        others = population.totals(tree, areas.n_levels - 1, areas.plan.schema.select(rule.than))
+        sides = {name: areas.plan.schema.select(cells) for name, cells in rule.sides.items()}
+        held = {name: population.totals(tree, areas.n_levels - 1, cells) for name, cells in sides.items()}
         out.n_checked += tree.n_leaves
-        over = some > rule.times * others
+        over = rule.broken(held)
         listed = np.zeros(tree.n_leaves, dtype=bool)
         listed[[place[b.node] for b in stated.broken if b.node in place and rule.name in b.constraints]] = (
             True

@@ -7,18 +7,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, count
 
-import numpy as np
-
 from topdown.verify.change_losses import ChangeLoss, MovedCounts, loss_of
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.neighbour_changes import Closing, DerivedChange, Limit, Statistic, derive_changes
 from topdown.verify.noise_laws import ADDED_OR_REMOVED, REPLACED
 from topdown.verify.plan_reader import PlanFile
-from topdown.verify.public_tree import Facts, Tree, closed_leaves
+from topdown.verify.public_tree import Facts, Tree
 from topdown.verify.query_labels import Reading, identity_reading, query_groups, read_below, selected_values
 from topdown.verify.strict_reader import unreadable
-
-_FACTS = ("never", "none_where_zero", "at_least", "at_most")
 
 
 @dataclass(frozen=True)
@@ -127,7 +123,7 @@ def derive_privacy(plan: PlanFile, below: Below, tree: Tree) -> DerivedPrivacy:
     return DerivedPrivacy(
         changes,
         tuple(s.name for s in statistics),
-        any(getattr(s.plan.rules, kind) for s in steps for kind in _FACTS),
+        any(s.plan.rules.closing or s.plan.rules.bounds for s in steps),
         tuple(
             (s.plan.doc.release.id, s.plan.computed_hash, each(rows))
             for s, rows in zip(steps, measured, strict=True)
@@ -176,24 +172,21 @@ def _closings(steps: Sequence[ChainedRelease]) -> list[Closing]:
     """Return the rules that close cells, of every release by its own public facts."""
     out = []
     for step in steps:
-        rules, everywhere = step.plan.rules, np.ones(step.tree.n_leaves, dtype=bool)
-        closing = [(rule, everywhere) for rule in rules.never]
-        closing += [(rule, closed_leaves(step.tree, rule.columns)) for rule in rules.none_where_zero]
-        for rule, leaves in closing:
+        for rule in step.plan.rules.closing:
             values = selected_values(step.plan.schema, rule.cells, step.reading)
-            out.append(Closing(rule.name, values, leaves))
+            out.append(Closing(rule.name, values, rule.closed(step.tree.facts, step.tree.n_leaves)))
     return out
 
 
 def _limits(steps: Sequence[ChainedRelease]) -> list[Limit]:
     """Return the rules that bound counts, of every release by its own public facts."""
     out = []
-    if not any(step.plan.rules.at_most for step in steps):
+    if not any(rule.is_most for step in steps for rule in step.plan.rules.bounds):
         return []  # lower bounds alone leave room for any record more
     for step in steps:
-        rules = step.plan.rules
-        for rule, is_most in rules.bounds:
+        for rule in step.plan.rules.bounds:
             values = selected_values(step.plan.schema, rule.cells, step.reading)
-            number = step.tree.facts[rule.column] * rule.per
-            out.append(Limit(rule.name, values, number, is_most))
+            numbers = rule.numbers(step.tree.facts)
+            ends = [False] * rule.is_least + [True] * rule.is_most
+            out += [Limit(rule.name, values, numbers, is_most) for is_most in ends]
     return out

@@ -14,20 +14,16 @@ from typing import Any
 import msgspec
 
 from topdown.formats.release_documents import (
-    BoundRule,
-    CompareRule,
-    ExactRule,
-    NeverRule,
     Plan,
     PlanBase,
     PlanEstimates,
     PlanMeasured,
     PlanMeasurement,
-    ZeroRule,
 )
 from topdown.verify.exact_arithmetic import exact_text, fraction
 from topdown.verify.noise_laws import RELATIONS, CheckedLaw, CheckedRelation, law_of_mechanism
 from topdown.verify.query_labels import Query, Schema, read_schema
+from topdown.verify.rule_kinds import Rules
 from topdown.verify.strict_reader import read_json, unreadable
 
 VERSION = 2  # the only one read; releases of another are for the engine that made them
@@ -46,36 +42,6 @@ _WEIGHT = re.compile(r"[1-9][0-9]{0,38}")
 
 
 FILE = "plan.json"
-
-
-# Of a plan's invariants: a kind that the engine learns is not passed over here.
-CHECKED = frozenset((
-    "name", "title", "schema", "source", "exact", "at_least", "at_most", "none_where_zero", "never", "no_more_than",
-))  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What a plan demands of the records; () where it has no rule of a kind."""
-
-    exact: tuple[ExactRule, ...]
-    at_least: tuple[BoundRule, ...]
-    none_where_zero: tuple[ZeroRule, ...]
-    never: tuple[NeverRule, ...]
-    at_most: tuple[BoundRule, ...]
-    no_more_than: tuple[CompareRule, ...]
-
-    @property
-    def bounds(self) -> list[tuple[BoundRule, bool]]:
-        """Bounds of counts, and whether each is the most that there may be."""
-        return [(rule, False) for rule in self.at_least] + [(rule, True) for rule in self.at_most]
-
-    @property
-    def columns(self) -> list[str]:
-        """Public columns of leaves that the rules read, each once."""
-        names = [rule.column for rule in self.at_least]
-        names += [name for rule in self.none_where_zero for name in rule.columns]
-        return list(dict.fromkeys([*names, *(rule.column for rule in self.at_most)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +63,7 @@ class PlanFile:
     @cached_property
     def rules(self) -> Rules:
         """What it demands of the records."""
-        return rules_of(self.doc)
+        return Rules.of_plan(self.doc.invariants)
 
     @property
     def base(self) -> PlanBase | None:
@@ -229,23 +195,8 @@ def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
     return PlanFile(doc, hashlib.sha256(canonical(rest)).hexdigest(), schema, queries)
 
 
-def rules_of(doc: Plan) -> Rules:
-    """Return what a plan demands of the records."""
-    found = doc.invariants
-    return Rules(
-        tuple(found.exact),
-        tuple(found.at_least),
-        tuple(found.none_where_zero),
-        tuple(found.never),
-        tuple(found.at_most or ()),
-        tuple(found.no_more_than or ()),
-    )
-
-
 def _check_known(doc: Plan, document: dict[str, Any]) -> None:
     known, noise = msgspec.to_builtins(doc), law_of_mechanism(doc.mechanism)
-    if strange := sorted({field.name for field in msgspec.structs.fields(doc.invariants)} - CHECKED):
-        raise ValueError(f"its invariants have {strange[0]!r}, which is not checked")
     if canonical(known) != canonical(document) or doc.run_file:
         raise ValueError("it holds keys or values the format does not know")
     numbers = [doc.budget, doc.delta or "0", *(share for _, share in doc.unspent)]
@@ -295,7 +246,7 @@ def _check_size(document: dict[str, Any]) -> None:
 
 
 def _check_names(doc: Plan, schema: Schema, queries: dict[str, Query]) -> None:
-    names, rules = [level.name for level in doc.levels], rules_of(doc)
+    names = [level.name for level in doc.levels]
     if not names or len(set(names)) != len(names):
         raise ValueError("levels are missing or named twice")
     if any(not name or name.startswith(".") or set(name) & set("/\\\0") for name in [*names, *queries]):
@@ -305,13 +256,4 @@ def _check_names(doc: Plan, schema: Schema, queries: dict[str, Query]) -> None:
         raise ValueError("two queries would share one table folder")
     if doc.invariants.schema != doc.schema.name:
         raise ValueError("the invariants are for another schema")
-    for exact in rules.exact:
-        if exact.level not in names:
-            raise ValueError(f"invariant {exact.name!r} names the unknown level {exact.level!r}")
-    closing = [*rules.never, *rules.none_where_zero, *(rule for rule, _ in rules.bounds), *rules.no_more_than]
-    for cells in [rule.cells for rule in closing] + [soft.than for soft in rules.no_more_than]:
-        schema.kept(cells)
-    if any(rule.per < 1 for rule, _ in rules.bounds):
-        raise ValueError("a bound counts less than one record per unit of its public column")
-    if any(soft.times < 1 for soft in rules.no_more_than):
-        raise ValueError("a comparison counts less than one record for each of the others")
+    Rules.of_plan(doc.invariants).check(schema, names)

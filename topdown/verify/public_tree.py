@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from topdown.arrays import Ints
 from topdown.verify.exact_arithmetic import narrow
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.query_labels import Query
+from topdown.verify.rule_kinds import CountBound
 from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, int64_array, label_positions
 from topdown.verify.strict_reader import unreadable
 
@@ -183,25 +184,13 @@ def load_facts(root: Path, plan: PlanFile, leaves: pa.Array, path: str = LEAVES,
     return Facts(facts)
 
 
-def closed_leaves(tree: Tree, columns: Sequence[str]) -> NDArray[np.bool_]:
-    """Mark the leaves where all the named public facts are zero."""
-    total = np.zeros(tree.n_leaves, dtype=np.int64)
-    for name in columns:
-        total += tree.facts[name]
-    closed: NDArray[np.bool_] = total == 0
-    return closed
-
-
 def inhabited_leaves(tree: Tree, plan: PlanFile) -> NDArray[np.bool_]:
     """Mark the leaves where at least one cell may hold records."""
-    schema, rules = plan.schema, plan.rules
-    free = np.ones(schema.n_cells, dtype=bool)
-    for never in rules.never:
-        free &= ~schema.select(never.cells)
-    closing = np.array([closed_leaves(tree, z.columns) for z in rules.none_where_zero], dtype=bool)
-    cells = np.array([schema.select(z.cells) for z in rules.none_where_zero], dtype=bool)
-    if not len(closing):
+    schema, rules, free = plan.schema, plan.rules.closing_somewhere, plan.rules.open_cells(plan.schema)
+    if not rules:
         return np.full(tree.n_leaves, bool(free.any()))
+    closing = np.array([rule.closed(tree.facts, tree.n_leaves) for rule in rules], dtype=bool)
+    cells = np.array([schema.select(rule.cells) for rule in rules], dtype=bool)
     # Leaves share few patterns of closed constraints; each pattern is looked at once, over all cells.
     patterns, which = np.unique(closing.T, axis=0, return_inverse=True)
     some: NDArray[np.bool_] = np.array(
@@ -220,12 +209,12 @@ def inhabited(tree: Tree, plan: PlanFile) -> tuple[NDArray[np.bool_], ...]:
     return tuple(reversed(out))
 
 
-def lower_bounds(tree: Tree, column: str, per: int) -> tuple[Ints, ...] | None:
-    """Return, per level, `per` times the sum of a public column over each node's leaves; None on overflow."""
-    facts = tree.facts[column]
-    if per > 2**31 or int(facts.max(initial=0)) * per > 2**61 // (len(facts) + 1):
+def bounds_by_level(tree: Tree, rule: CountBound) -> tuple[Ints, ...] | None:
+    """Return, per level, the sum of a bound over each node's leaves; None on overflow."""
+    numbers = rule.numbers(tree.facts)
+    if int(numbers.max(initial=0)) > 2**61 // (len(numbers) + 1):
         return None
-    return tree.sums(facts * per)
+    return tree.sums(numbers)
 
 
 CUT_LEAVES = 4_096
@@ -292,7 +281,7 @@ MOST_ROWS = 1_000_000  # of a table with intervals that lists zeros
 
 @dataclass(frozen=True, eq=False)
 class PossibleAnswers:
-    """Leaves by what rules of the kinds `never` and `none_where_zero` close there.
+    """Leaves by what rules close there.
 
     Args:
         patterns: bool (n_patterns, n_cells), cells that may hold records.
@@ -338,14 +327,10 @@ class PossibleAnswers:
 
 def possible_answers(tree: Tree, plan: PlanFile) -> PossibleAnswers:
     """Return what a release's public facts leave open."""
-    schema, rules = plan.schema, plan.rules
-    free = np.ones(schema.n_cells, dtype=bool)
-    for never in rules.never:
-        free &= ~schema.select(never.cells)
-    which, found = np.zeros(tree.n_leaves, dtype=np.int64), free[None]
-    for rule in rules.none_where_zero:
-        closing = closed_leaves(tree, rule.columns)
-        cells = schema.select(rule.cells)
+    which, found = np.zeros(tree.n_leaves, dtype=np.int64), plan.rules.open_cells(plan.schema)[None]
+    for rule in plan.rules.closing_somewhere:
+        closing = rule.closed(tree.facts, tree.n_leaves)
+        cells = plan.schema.select(rule.cells)
         found = np.concatenate([found, found & ~cells])
         kept, which = np.unique(which + closing * (len(found) // 2), return_inverse=True)
         found, which = found[kept], which.reshape(-1)

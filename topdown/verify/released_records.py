@@ -15,7 +15,7 @@ from topdown.arrays import Ints
 from topdown.verify.exact_arithmetic import sums_fit, tally
 from topdown.verify.findings import Finding
 from topdown.verify.plan_reader import PlanFile, table_path
-from topdown.verify.public_tree import Facts, FileSections, PossibleAnswers, Tree, closed_leaves, part_file
+from topdown.verify.public_tree import Facts, FileSections, PossibleAnswers, Tree, part_file
 from topdown.verify.query_labels import Query
 from topdown.verify.strict_parquet import REAL, TEXT, WHOLE, ParquetTable, int64_array, label_positions
 from topdown.verify.strict_reader import LoadedOnce, UnreadableError, unreadable
@@ -422,24 +422,24 @@ def open_kinds(plan: PlanFile, tree: Tree) -> OpenKinds:
 
     Cells that the same rules close are of one kind; kind 0 holds the structural zeros.
     """
-    schema, rules = plan.schema, plan.rules
+    schema = plan.schema
+    somewhere = plan.rules.closing_somewhere
     kind = np.ones(schema.n_cells, dtype=np.int64)
-    for i, rule in enumerate(rules.none_where_zero):
+    for i, rule in enumerate(somewhere):
         kind = 2 * kind + schema.select(rule.cells)
         if (
             i % RENUMBER == RENUMBER - 1
         ):  # before the numbers are too long; sorting a million cells takes a while
             kind = np.unique(kind, return_inverse=True)[1].reshape(-1) + 1
     kind = np.unique(kind, return_inverse=True)[1].reshape(-1) + 1
-    for never in rules.never:
-        kind[schema.select(never.cells)] = 0
+    kind[~plan.rules.open_cells(schema)] = 0
     open_leaf = np.ones((tree.n_leaves, int(kind.max()) + 1), dtype=bool)
     open_leaf[:, 0] = False
     example = np.zeros(open_leaf.shape[1], dtype=np.int64)
     example[kind] = np.arange(schema.n_cells)
-    for rule in rules.none_where_zero:
+    for rule in somewhere:
         inside = schema.select(rule.cells)[example]
-        open_leaf[np.ix_(closed_leaves(tree, rule.columns), inside)] = False
+        open_leaf[np.ix_(rule.closed(tree.facts, tree.n_leaves), inside)] = False
     return kind, open_leaf
 
 

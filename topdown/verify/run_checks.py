@@ -111,7 +111,7 @@ def kinds_of(session: Session) -> frozenset[str]:
         "extension": plan.base is not None,
         "resolved": plan.measured is not None,
         "intervals": plan.coverage is not None,
-        "soft_rules": bool(plan.rules.no_more_than),
+        "soft_rules": bool(plan.rules.soft),
     }
     return ALL_RELEASES | {kind for kind, has in more.items() if has}
 

@@ -17,6 +17,7 @@ from topdown.app.screens.loss_words import (
     disclosed_lines,
 )
 from topdown.app.screens.text_layout import EXACT, PLUS, WARN, Chunk, Column, Span, bold, dim
+from topdown.model import KINDS, SoftRule
 from topdown.plan import Plan
 from topdown.privacy.exact_values import rational, significant
 from topdown.privacy.laws import law_of_mechanism
@@ -29,7 +30,7 @@ _GAUSSIAN = {  # for a plan of mechanism "optimal"
 }
 
 
-SOFT_RULE = "no_more_than"  # kept where possible, not promised
+SOFT_KINDS = {kind.kind for kind in KINDS if issubclass(kind, SoftRule)}  # kept where possible, not promised
 
 
 def show_plan(screen: Screen, s: dict[str, Any], *, details: bool) -> None:
@@ -115,7 +116,7 @@ def top_queries(queries: list[dict[str, Any]]) -> list[str]:
 
 
 def _show_exact(screen: Screen, s: dict[str, Any], details: bool) -> None:
-    soft = any(rule["kind"] == SOFT_RULE for rule in s["invariants"])
+    soft = any(rule["kind"] in SOFT_KINDS for rule in s["invariants"])
     screen.heading("Exact", " by policy or by public facts" + ("; ~ kept wherever possible" if soft else ""))
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for i, rule in enumerate(s["invariants"]):
@@ -129,7 +130,7 @@ def _show_exact(screen: Screen, s: dict[str, Any], details: bool) -> None:
         name = first["name"] + (f", and {len(rules) - 1} more like it" if len(rules) > 1 else "")
         basis = first["legal_basis"] or "?"
         mark = marks.setdefault(basis, f"[{len(marks) + 1}]")
-        sign = "~" if first["kind"] == SOFT_RULE else "="
+        sign = "~" if first["kind"] in SOFT_KINDS else "="
         rows.append((f"{sign} {name}", first["level"], f"{sum(r['n'] for r in rules):,}", mark))
     notes = [(dim(mark), basis) for basis, mark in marks.items()]
     columns = [Column("", wraps=True), Column("level"), Column("places", right=True), Column("basis")]
@@ -244,7 +245,7 @@ def _about(seconds: float) -> str:
 def plan_line(s: dict[str, Any]) -> list[Chunk]:
     """Return the line that sums a plan up."""
     numbers = sum(level["n_numbers"] for level in s["levels"])
-    rules = sum(rule["n"] for rule in s["invariants"] if rule["kind"] != SOFT_RULE)
+    rules = sum(rule["n"] for rule in s["invariants"] if rule["kind"] not in SOFT_KINDS)
     p = s["privacy"]
     loss = figures.loss(p["loss_name"], Fraction(p["loss"]), Fraction(p.get("delta", 0)))
     return [

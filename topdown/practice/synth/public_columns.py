@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Bools
 from topdown.errors import ConfigError
-from topdown.model import AtLeast, AtMost, Histogram, Invariants, NoneWhereZero, Schema
+from topdown.model import ColumnBound, Histogram, Invariants, LeafRule, Schema
 from topdown.practice.synth.made_up_people import Crowd
 from topdown.practice.synth.profile import Profile, facility_shape
 from topdown.practice.synth.repeatable_random import RepeatableRandom
@@ -64,9 +64,12 @@ def housing_of_schema(schema: Schema, invariants: Invariants, profile: Profile) 
     kinds = _facility_columns(invariants, profile)
     counted = {column for kind in kinds for column in kind}
     never = np.zeros(schema.n_cells, dtype=bool)
-    for rule in invariants.never:
-        never |= schema.select(dict(rule.cells))
-    shuts = [z for z in invariants.none_where_zero if counted >= {*z.columns}]
+    shuts = []
+    for rule in invariants.closing:
+        if rule.closes_everywhere:
+            never |= schema.select(dict(rule.cells))
+        elif counted >= {*rule.read_columns}:
+            shuts.append(rule)
     shut_by = np.zeros(schema.n_cells, dtype=np.int16)  # how many of them shut each cell
     for zero in shuts:
         shut_by += schema.select(dict(zero.cells))
@@ -74,14 +77,14 @@ def housing_of_schema(schema: Schema, invariants: Invariants, profile: Profile) 
     for columns, share in kinds.items():
         others, opened = shut_by.copy(), np.zeros(schema.n_cells, dtype=bool)
         for zero in shuts:
-            if {*columns} & {*zero.columns}:
+            if {*columns} & {*zero.read_columns}:
                 cells = schema.select(dict(zero.cells))
                 others -= cells
                 opened |= cells
         free = (others == 0) & ~never
         bounds = [
             (bound, schema.select(dict(bound.cells)) & free)
-            for bound in invariants.at_least
+            for bound in facility_bounds(invariants)
             if bound.column in columns
         ]
         for bound, cells in bounds:
@@ -102,13 +105,32 @@ def housing_of_schema(schema: Schema, invariants: Invariants, profile: Profile) 
     return Housing(~never & (shut_by == 0), {name: tuple(found) for name, found in lodgings.items()})
 
 
+def facility_bounds(invariants: Invariants) -> list[ColumnBound]:
+    """Return the rules that ask for people wherever a column counts facilities, and do not limit them.
+
+    Raises:
+        ConfigError: C063 a rule asks for people in another way.
+    """
+    out = []
+    for rule in invariants.lower_bounds:
+        if isinstance(rule, ColumnBound) and not rule.is_upper:
+            out.append(rule)
+        elif not rule.is_upper:
+            raise ConfigError(
+                f"made-up people cannot meet {rule.name!r}: nothing says how to make them for rules of its kind",
+                code="C063",
+                fix="leave the rule out",
+            )
+    return out
+
+
 def _facility_columns(invariants: Invariants, profile: Profile) -> dict[tuple[str, ...], int]:
     """Return the columns that count each kind of facility, and its share among those of the first column."""
     read = {*invariants.columns}
     split = {shape.column: shape.kinds for shape in profile.facility if read & {*shape.kinds}}
     all_of = {part: column for column, parts in split.items() for part in parts}
     out: dict[tuple[str, ...], int] = {}
-    for column in dict.fromkeys(all_of.get(b.column, b.column) for b in invariants.at_least):
+    for column in dict.fromkeys(all_of.get(b.column, b.column) for b in facility_bounds(invariants)):
         if column in split:
             out |= {(column, part): share for part, share in split[column].items()}
         else:
@@ -116,10 +138,10 @@ def _facility_columns(invariants: Invariants, profile: Profile) -> dict[tuple[st
     return out
 
 
-def _needed_facilities(bounds: list[tuple[AtLeast, Bools]]) -> list[tuple[AtLeast, Bools]]:
+def _needed_facilities(bounds: list[tuple[ColumnBound, Bools]]) -> list[tuple[ColumnBound, Bools]]:
     """Leave out bounds that another one's people meet by themselves."""
 
-    def meets(a: tuple[AtLeast, Bools], b: tuple[AtLeast, Bools]) -> bool:
+    def meets(a: tuple[ColumnBound, Bools], b: tuple[ColumnBound, Bools]) -> bool:
         return a[0].per >= b[0].per and not (a[1] & ~b[1]).any()
 
     return [
@@ -224,7 +246,7 @@ class PeopleIn:
     """
 
     def __init__(self, schema: Schema, invariants: Invariants, n_leaves: int) -> None:
-        rules: tuple[NoneWhereZero | AtMost, ...] = (*invariants.none_where_zero, *invariants.at_most)
+        rules = [r for r in (*invariants.closing, *invariants.upper_bounds) if not r.closes_everywhere]
         self._cells = {rule.cells: schema.select(dict(rule.cells)) for rule in rules}
         self._people = {cells: np.zeros(n_leaves, dtype=np.int32) for cells in self._cells}
 
@@ -234,7 +256,7 @@ class PeopleIn:
             inside = members[people.cell]
             np.add.at(self._people[cells], people.node[inside], people.count[inside].astype(np.int32))
 
-    def of(self, rule: NoneWhereZero | AtMost) -> NDArray[np.int32]:
+    def of(self, rule: LeafRule) -> NDArray[np.int32]:
         """Return the people in a constraint's cells at every leaf."""
         return self._people[rule.cells]
 
@@ -253,32 +275,47 @@ def dwellings(
     counts on a column of dwellings, there are as many as its people need.
 
     Raises:
-        ConfigError: C063 more people than an upper bound on a facility count allows.
+        ConfigError: C063 more people than an upper bound on a facility count allows, or rules that share a column.
     """
     columns: dict[str, Counts] = dict(facilities)
-    for zero in invariants.none_where_zero:
+    after = {rule: rule.made_columns(people.of(rule).astype(np.int64)) for rule in invariants.upper_bounds}
+    for rule, made in after.items():
+        if rule.is_lower:  # the columns give the number of people, no more and no less
+            columns = dict(made) | columns
+    fixed = frozenset(columns)
+    for zero in (rule for rule in invariants.closing if not rule.closes_everywhere):
         n_people = people.of(zero)
-        for column in zero.columns:
+        for column in zero.read_columns:
             if column not in columns:
                 columns[column] = _units(profile, n_people, RepeatableRandom(seed, "dwellings", column))
-        short = (n_people > 0) & ~np.any([columns[c] > 0 for c in zero.columns], axis=0)
+        short = (n_people > 0) & ~np.any([columns[c] > 0 for c in zero.read_columns], axis=0)
         if short.any():
-            column = next(c for c in zero.columns if c not in facilities)
-            columns[column] = columns[column] + short
-    for cap in invariants.at_most:
-        n_people = people.of(cap)
-        least = -(-n_people // cap.per)
-        if cap.column not in columns:
-            columns[cap.column] = _units(profile, n_people, RepeatableRandom(seed, "dwellings", cap.column))
-        if cap.column not in facilities:
-            columns[cap.column] = np.maximum(columns[cap.column], least)
-        elif (columns[cap.column] < least).any():
-            raise ConfigError(
-                f"made-up people cannot meet {cap.name!r}: its column counts facilities with more people in them",
-                code="C063",
-                fix="leave the upper bound out, or let its column count dwellings",
-            )
+            free = [column for column in zero.read_columns if column not in fixed]
+            if not free:
+                raise _unmet_error(zero)
+            columns[free[0]] = columns[free[0]] + short
+    for rule, made in after.items():
+        for column, least in made.items():
+            if column not in columns:
+                rate = RepeatableRandom(seed, "dwellings", column)
+                columns[column] = _units(profile, people.of(rule), rate)
+            if column not in fixed:
+                columns[column] = np.maximum(columns[column], least)
+    for rule in after:
+        n_people = people.of(rule)
+        held = {name: np.asarray(columns[name], dtype=np.int64) for name in rule.read_columns}
+        limit = rule.numbers(held, len(n_people))
+        if (n_people > limit).any() or (rule.is_lower and (n_people < limit).any()):
+            raise _unmet_error(rule)
     return {name: columns[name] for name in invariants.columns}
+
+
+def _unmet_error(rule: LeafRule) -> ConfigError:
+    return ConfigError(
+        f"made-up people cannot meet {rule.name!r}: other rules decide what its columns count",
+        code="C063",
+        fix="leave the rule out, or give it columns of its own",
+    )
 
 
 def _units(profile: Profile, n_people: NDArray[np.int32], stream: RepeatableRandom) -> NDArray[np.int32]:

@@ -96,7 +96,7 @@ def extension_verdicts(context: PublicContext, patterns: Patterns) -> tuple[Verd
         "another choice might fit the noise a little better"
     )
     said = _SPLITS + (kept if reserved else "")
-    names = tuple(bound.name for bound in context.plan.invariants.at_least) if reserved else ()
+    names = context.rules.bound_names if reserved else ()
     judged = tuple(
         Verdict(level.name, kind, ("section 7.3",), "nothing", said, names) for level in context.plan.levels
     )

@@ -62,8 +62,7 @@ def find_reserves(
         InfeasibleError: I020 a leaf's base table has no extension that meets the bounds there.
         ConfigError: C073 two lower bounds cross.
     """
-    rules = context.plan.invariants.at_least
-    n_bounds = len(rules)
+    n_bounds = len(context.rules.bound_names)
     if not n_bounds:
         return (np.zeros(0, np.int64),) * 3
     order = laminar_family(member.T, context.rules.bound_names)
@@ -108,7 +107,7 @@ def _reserve_classes(order: LaminarFamily, opened: Bools, bound: int) -> Ints:
 
 
 def _too_few(context: PublicContext, leaf: int, need: Ints) -> InfeasibleError:
-    names = [r.name for r, n in zip(context.plan.invariants.at_least, need, strict=True) if n > 0]
+    names = [name for name, n in zip(context.rules.bound_names, need, strict=True) if n > 0]
     code = context.geography.leaves.codes[leaf]
     return InfeasibleError(
         f"the base release has too few records in {code} for: {', '.join(names)[:200]}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +16,14 @@ from numpy.typing import NDArray
 from topdown.arrays import Bools, Ints
 from topdown.model import (
     NO_LIMIT,
-    ZERO_KINDS,
     CellPartition,
     ConstraintSystem,
     Invariants,
     LimitUse,
+    Line,
     Schema,
     Selection,
     leaf_rows,
-    rows_of_kinds,
 )
 from topdown.solve.implied.level_verdicts import Verdict, VerdictInputs, public_constraints, worst_case_facts
 
@@ -78,9 +78,6 @@ def kind_names(schema: Schema, kinds: CellPartition) -> tuple[str, ...]:
     return tuple(names)
 
 
-Line = tuple[str, str]  # algebra, reason
-
-
 def node_lines(schema: Schema, invariants: Invariants, verdicts: Sequence[Verdict]) -> list[Line]:
     """Write the constraints of a node above the leaves; sums run over the leaves below it.
 
@@ -88,30 +85,8 @@ def node_lines(schema: Schema, invariants: Invariants, verdicts: Sequence[Verdic
         schema, invariants: as read from their files.
         verdicts: of all levels, which say where combinations are needed.
     """
-    lines: list[Line] = [
-        (f"x[{selection_text(schema, rule.cells)}] = 0", f"{rule.name} (Theorem 8)")
-        for rule in invariants.never
-    ]
-    for zero in invariants.none_where_zero:
-        facts = " + ".join(f"sum {column}" for column in zero.columns)
-        lines.append(
-            (f"x[{selection_text(schema, zero.cells)}] = 0 if {facts} = 0", f"{zero.name} (Theorem 8)")
-        )
-    for bound in invariants.at_least:
-        times = "" if bound.per == 1 else f"{bound.per} "
-        lines.append(
-            (
-                f"x[{selection_text(schema, bound.cells)}] >= {times}sum {bound.column}",
-                f"{bound.name} (Theorem 3)",
-            )
-        )
-    for cap in invariants.at_most:
-        times = "" if cap.per == 1 else f"{cap.per} "
-        lines.append((f"x[{selection_text(schema, cap.cells)}] <= {times}sum {cap.column}", cap.name))
-    lines += [
-        (f"x[{exact.query}] = its exact answers, at level {exact.level} and sums of them above", exact.name)
-        for exact in invariants.exact
-    ]
+    rules = (*sorted(invariants.leaf_rules, key=lambda rule: not rule.closes), *invariants.exact)
+    lines: list[Line] = [rule.algebra(partial(selection_text, schema)) for rule in rules]
     lines += soft_lines(schema, invariants)
     lines.append(("x >= 0, whole; the children add up to x", "histograms"))
     if any(v.needs == "combination_table" for v in verdicts):
@@ -121,12 +96,7 @@ def node_lines(schema: Schema, invariants: Invariants, verdicts: Sequence[Verdic
 
 def soft_lines(schema: Schema, invariants: Invariants) -> list[Line]:
     """Write soft rules: sums over leaves keep what every leaf keeps."""
-    lines = []
-    for soft in invariants.no_more_than:
-        times = "" if soft.times == 1 else f"{soft.times} "
-        few, many = selection_text(schema, soft.cells), selection_text(schema, soft.than)
-        lines.append((f"x[{few}] <= {times}x[{many}], soft", soft.name))
-    return lines
+    return [soft.algebra(partial(selection_text, schema)) for soft in invariants.soft_rules]
 
 
 def _limit_lines(schema: Schema, invariants: Invariants, levels: Sequence[str]) -> list[Line]:
@@ -358,9 +328,6 @@ def _limit_text(names: tuple[str, ...], chosen: int) -> str:
     return " + ".join(name for k, name in enumerate(names) if chosen >> k & 1)
 
 
-AreaLine = tuple[str, str]  # algebra, reason
-
-
 @dataclass(frozen=True)
 class KindOfCells:
     """Cells that no constraint tells apart: name, cells of the schema, leaves of the area where they are open."""
@@ -390,7 +357,7 @@ class NodeConstraints:
     leaf_level: str
     n_leaves: int
     kinds: tuple[KindOfCells, ...]
-    lines: tuple[AreaLine, ...]
+    lines: tuple[Line, ...]
     leaves: tuple[Combination, ...]
     total_level: str
     totals: tuple[Combination, ...]
@@ -437,21 +404,18 @@ def node_constraints(
     )
 
 
-def _area_lines(
-    ground: VerdictInputs, columns: Mapping[str, Ints], depth: int, inside: slice
-) -> list[AreaLine]:
+def _area_lines(ground: VerdictInputs, columns: Mapping[str, Ints], depth: int, inside: slice) -> list[Line]:
     """Write bounds, zeros and exact statistics with their numbers."""
     schema, invariants, levels = ground.schema, ground.invariants, ground.level_names
-    out: list[AreaLine] = []
+    out: list[Line] = []
     rows = leaf_rows(schema, invariants, columns, ground.constraints.geography)
-    for row in rows_of_kinds(rows, "never", "none_where_zero", "at_least", "at_most"):
+    for row in sorted(rows, key=lambda row: not row.rule.closes):
         low, high, name = int(row.low[inside].sum()), row.high[inside], selection_text(schema, row.selection)
-        if row.kind in ZERO_KINDS and not high.any():
-            out.append((f"x[{name}] = 0", row.name))
-        elif low:
-            out.append((f"x[{name}] >= {low}", row.name))
-        elif row.kind == "at_most":
-            out.append((f"x[{name}] <= {int(high.sum())}", row.name))
+        if row.rule.closes:
+            out += [(f"x[{name}] = 0", row.name)] * (not high.any())
+            continue
+        out += [(f"x[{name}] >= {low}", row.name)] * (low > 0)
+        out += [(f"x[{name}] <= {int(high.sum())}", row.name)] * row.rule.is_upper
     for exact in invariants.exact:
         at = levels.index(exact.level)
         if at == depth:

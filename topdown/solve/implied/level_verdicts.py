@@ -278,7 +278,7 @@ def judge_levels(
 
 def with_soft(judged: tuple[Verdict, ...], invariants: Invariants) -> tuple[Verdict, ...]:
     """Say of every level that soft rules, if there are any, are not part of the promise."""
-    if not invariants.no_more_than:
+    if not invariants.soft_rules:
         return judged
     return tuple(replace(verdict, sentence=verdict.sentence + SOFT) for verdict in judged)
 
@@ -316,17 +316,13 @@ def _judge_level(ground: VerdictInputs, depth: int) -> Verdict:
 def _plain_reason(ground: VerdictInputs, depth: int) -> str:
     here = [f'"{e.query}"' for e in ground.invariants.exact if e.level == ground.level_names[depth]]
     parts = [
-        *(["lower bounds add up"] if ground.invariants.at_least else []),
-        *(["what is closed at every leaf is closed above"] if _zeros(ground.invariants) else []),
+        *(["lower bounds add up"] if ground.invariants.lower_bounds else []),
+        *(["what is closed at every leaf is closed above"] if ground.invariants.closing else []),
         *([f"{' and '.join(here)} {'is' if len(here) == 1 else 'are'} exact here"] if here else []),
     ]
     return f"{', '.join(parts) or 'there is nothing to satisfy'}; no exact table lies below this level"
 
 
 def _plain_theorems(ground: VerdictInputs, limited: bool) -> tuple[str, ...]:
-    bounds = ("Theorem 3",) if ground.invariants.at_least or limited else ()
-    return (*bounds, *(("Theorem 8",) if _zeros(ground.invariants) else ()))
-
-
-def _zeros(invariants: Invariants) -> bool:
-    return bool(invariants.none_where_zero or invariants.never)
+    bounds = ("Theorem 3",) if ground.invariants.lower_bounds or limited else ()
+    return (*bounds, *(("Theorem 8",) if ground.invariants.closing else ()))

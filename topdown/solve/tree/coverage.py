@@ -73,8 +73,8 @@ def choose_levels(context: PublicContext) -> CoveredLevels:
     form = lattice_form(context)
     if isinstance(form, str):
         return _all_own(plan, form)
-    if plan.invariants.no_more_than:
-        return _all_own(plan, "there are rules of the kind no_more_than")
+    if soft := plan.invariants.soft_rules:
+        return _all_own(plan, f"there are rules of the kind {soft[0].kind}")
     levels, in_lattice = [], []
     for depth, level in enumerate(plan.levels):
         why, fits = _level_form(context, form.lattice, depth)
