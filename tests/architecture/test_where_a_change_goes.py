@@ -24,7 +24,7 @@ NOT_ALL = {  # handle some kinds for what these have in common
     "topdown.verify.released_records",
 }
 OF_BOUNDS = """
-topdown/solve/precheck tests/helpers/attacked tests/helpers/attacker tests/helpers/implied_brute
+topdown/solve/objectives tests/helpers/attacked tests/helpers/attacker tests/helpers/implied_brute
 tests/property/test_synth_invariants
 """
 BOUNDS = [
