@@ -97,6 +97,12 @@ def test_what_is_written_says_what_it_is(folders, check):
         2,
     )
     assert made["truth"]["kind"] == "made_up"
+    solver = made["solver"]
+    assert (solver["n_unconverged"], solver["n_splits"] > 2, 0 < solver["worst_persons"] < 1e-5) == (
+        0,
+        True,
+        True,
+    )
     assert set(files(folders / "try")) == {
         "NOT-A-RELEASE.txt",
         "simulation.json",

@@ -149,3 +149,36 @@ def wide_problem(seed: int, n: int, m: int, people: float) -> Problem:
         bounds=LowerBounds(bound_of, group_sums(truth, bound_of, 2)),
         compared=SoftRules.none(n, m),
     )
+
+
+def skewed_problem(seed: int, n: int = 48, m: int = 14) -> Problem:
+    """Draw a split over children of very unequal sizes and mixtures, with fixed totals, some next to none, and bounds.
+
+    First-order steps crawl on many of them: by thousands of steps.
+    """
+    rng = np.random.default_rng(seed)
+    size = np.exp(1.5 * rng.normal(size=m)) * np.exp(1.2 * rng.normal(size=(n, m)))
+    rate = 100.0 * 10.0 ** rng.uniform(-3, 1.5, (n, 1)) * size
+    rate[n // 6 :, rng.random(m) < 0.15] = 0.0
+    truth = rng.poisson(rate).astype(float)
+    truth = truth[truth.sum(axis=1) > 0]
+    n, cell = len(truth), np.arange(len(truth))
+    labels = np.stack([cell % 2, cell % 12, cell // 2, cell])
+    weights, g = np.array([0.01, 0.5, 0.02, 0.06]), np.zeros((n, m))
+    for label, weight in zip(labels, weights, strict=True):
+        answers = group_sums(truth, label, int(label.max()) + 1)
+        g += weight * (answers + rng.normal(size=answers.shape) / np.sqrt(weight))[label]
+    totals = np.maximum(truth.sum(axis=0) + rng.normal(size=m), 0.1)
+    bound_of = np.where(cell < n // 6, cell % 2, -1)
+    lower = np.minimum(group_sums(truth, bound_of, 2), rng.integers(0, 3, (2, m)))
+    totals = np.maximum(totals, lower.sum(axis=0) + 0.01)
+    totals[totals.argmax()] += truth.sum() - totals.sum()
+    return Problem(
+        quadratic=Dense(gram(labels, weights), g, curvature=float(weights[-1]), scale=float(weights.min())),
+        pointers=np.arange(0, n * m + 1, m),
+        sums=truth.sum(axis=1),
+        allowed=np.ones((n, m), dtype=bool),
+        fixed=FixedTable.total(n, totals),
+        bounds=LowerBounds(bound_of, lower),
+        compared=SoftRules.none(n, m),
+    )

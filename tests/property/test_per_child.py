@@ -83,7 +83,8 @@ def stacked(problem: Problem) -> Problem:
     """Write the matrices of a problem out."""
     quadratic = problem.quadratic
     assert isinstance(quadratic, PerChild)
-    blocks = np.stack([quadratic.beyond.block(j) for j in range(problem.shape[1])])
+    rows = np.arange(problem.shape[0])
+    blocks = np.stack([quadratic.beyond.block(j, rows) for j in range(problem.shape[1])])
     return replace(problem, quadratic=replace(quadratic, beyond=Stacked(blocks)))
 
 
@@ -108,7 +109,8 @@ def test_swapped_children_fail_the_check() -> None:
     beyond = quadratic.beyond
     assert isinstance(beyond, LatticeQuadratic)
     same = [j for j in range(1, 4) if len(beyond.values[j]) == len(beyond.values[0])]
-    blocks = np.stack([beyond.block(j) for j in range(4)])
+    rows = np.arange(problem.shape[0])
+    blocks = np.stack([beyond.block(j, rows) for j in range(4)])
     blocks[[0, same[0] if same else 1]] = blocks[[same[0] if same else 1, 0]]
     swapped = replace(problem, quadratic=replace(quadratic, beyond=Stacked(blocks)))
     found, residual = solve(swapped)
@@ -130,16 +132,18 @@ def test_largest_curvature_leaves_out_what_is_told() -> None:
     problem = stacked(problem_of(5))
     quadratic = problem.quadratic
     assert isinstance(quadratic, PerChild)
-    heavy = replace(quadratic, beyond=Stacked(np.stack([quadratic.beyond.block(j) + 1e6 for j in range(4)])))
+    rows = np.arange(problem.shape[0])
+    heavier = np.stack([quadratic.beyond.block(j, rows) + 1e6 for j in range(4)])
+    heavy = replace(quadratic, beyond=Stacked(heavier))
     expected = []
     for j in range(4):
         mine = problem.allowed[:, j]
         centre = np.eye(mine.sum()) - 1 / mine.sum()
-        full = (quadratic.hessian + quadratic.beyond.block(j))[np.ix_(mine, mine)]
+        full = quadratic.block(j, np.flatnonzero(mine))
         expected.append(float(np.linalg.eigvalsh(centre @ full @ centre)[-1]))
     assert max(expected) * 0.5 <= quadratic.largest() <= max(expected) * (1 + 1e-6)
     assert heavy.largest() == pytest.approx(quadratic.largest(), rel=0.2)
-    assert power_method(lambda v: heavy.hessian @ v + heavy.beyond.block(0) @ v, len(heavy.hessian)) > 1e6
+    assert power_method(lambda v: heavy.hessian @ v + heavier[0] @ v, len(heavy.hessian)) > 1e6
 
 
 def test_groups_that_cut_across_product_cells_are_not_for_the_lattice() -> None:

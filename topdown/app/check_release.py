@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import convert
+from msgspec import convert, to_builtins
 
 from topdown import app
 from topdown.app.calls import (
@@ -18,11 +18,14 @@ from topdown.app.calls import (
     require_release,
 )
 from topdown.errors import ConfigError
-from topdown.formats.accuracy_documents import Evaluation
+from topdown.formats.accuracy_documents import Convergence, Evaluation
+from topdown.formats.caps import read_json
+from topdown.formats.release_documents import Solve
 from topdown.inputs.sources import MemoryTable, containing_file, locate_table
 from topdown.measure.evaluation import evaluate as compare
 from topdown.measure.evaluation import write_evaluation
 from topdown.measure.records import RecordsForm
+from topdown.measure.released import damaged_file_error
 from topdown.output_paths import refuse_existing, refuse_needed
 from topdown.progress import Report, silent
 from topdown.publish.publish_release import verified_in
@@ -91,11 +94,11 @@ def evaluate(
         columns: what columns are called in the records, where that is another name.
 
     Returns:
-        errors by level and query, and how often each invariant holds.
+        errors by level and query, how often each invariant holds, and how many splits missed the solver's target.
 
     Raises:
         ConfigError: C088 the folder is no release, C080 or C132 `out` may not be written, C250 `truth` is no table.
-        CertificateError: the microdata are damaged.
+        CertificateError: the microdata or solve.json are damaged.
         DataError: the records are not those of this geography and schema; no value of them is shown.
     """
     folder, given = path_of(release, "release"), records_source(truth, "truth")
@@ -106,7 +109,29 @@ def evaluate(
     if target is not None:
         refuse_needed(target, "--out", () if file is None else (file,))
         refuse_existing(target, force=force)
-    document = compare(folder, records, RecordsForm(tuple(ignore), count, dict(columns or {})))
+    solver = to_builtins(solver_report(folder))
+    document = compare(folder, records, RecordsForm(tuple(ignore), count, dict(columns or {}))) | {
+        "solver": solver
+    }
     if target is not None:
         write_evaluation(document, target, folder, truth=file, force=force)
     return convert(document, Evaluation)
+
+
+def solver_report(folder: Path) -> Convergence:
+    """Return how many splits of a release missed the solver's target, and how far the worst is from its optimum.
+
+    Raises:
+        CertificateError: V090 solve.json is damaged.
+    """
+    path = folder / "solve.json"
+    try:
+        solved = convert(read_json(path), Solve)
+    except (OSError, ValueError) as error:
+        raise damaged_file_error(path, type(error).__name__, "the solver's report") from None
+    return Convergence(
+        n_splits=sum(level.n_splits for level in solved.levels),
+        n_unconverged=sum(level.n_unconverged for level in solved.levels),
+        worst_persons=max((level.max_kkt_residual_persons for level in solved.levels), default=0.0),
+        target_persons=solved.target_kkt_residual_persons,
+    )

@@ -31,8 +31,7 @@ from topdown.publish.release_certificate import certified_privacy
 from topdown.solve.extend.extension_checks import check_stages
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.kernel_cache import compile_kernels, is_compiled
-from topdown.solve.precheck import check_solve
-from topdown.solve.solve_stage import solve_folder, try_exact_statistics, write_document
+from topdown.solve.solve_stage import check_solve, solve_folder, try_exact_statistics, write_document
 from topdown.verify.run_checks import verify, verify_measured, verify_sealed
 from topdown.workers import Executor, ExecutorChoice, open_executor
 

@@ -25,6 +25,7 @@ from topdown.practice.tune_shares import best_exact_shares as find_shares
 from topdown.progress import Event, Report, silent
 from topdown.publish.release_tables import workload
 from topdown.publish.table_intervals import is_exact
+from topdown.solve.solved_parts import Tally
 from topdown.solve.tree.coverage import choose_levels, lattice_form
 
 if TYPE_CHECKING:
@@ -90,16 +91,16 @@ def simulate(
     warm_up(report)
     if target is not None:
         folder.begin_simulation_folder(target)
-    errors, n_failsafe = ErrorSums(simulation), 0
+    errors, solved = ErrorSums(simulation), Tally()
     for replicate in simulation.run(replicates, workers=workers):
         errors.add(replicate)
-        n_failsafe += replicate.n_failsafe
+        solved.merge(replicate.tally)
         if target is not None and keep:
             folder.keep_replicate(target, simulation, replicate)
         if each is not None:
             each(replicate)
         report(Event("simulate", replicate.number + 1, replicates, "replicates"))
-    made = folder.simulation_document(simulation, errors, replicates, n_failsafe)
+    made = folder.simulation_document(simulation, errors, replicates, solved)
     if target is not None:
         folder.finish_simulation_folder(target, made)
     return made

@@ -88,6 +88,15 @@ class RecordCounts(Part, frozen=True, kw_only=True):
     true: Count
 
 
+class Convergence(Part, frozen=True, kw_only=True):
+    """Splits whose estimate is further than the target from the optimum, and the furthest of all."""
+
+    n_splits: Count
+    n_unconverged: Count
+    worst_persons: float
+    target_persons: float
+
+
 class Evaluation(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.evaluation"):
     """The result of topdown evaluate --json. CONFIDENTIAL."""
 
@@ -101,6 +110,7 @@ class Evaluation(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown
     n_records: RecordCounts
     levels: list[LevelErrors]
     invariants: AllKept
+    solver: Convergence
 
     def __repr__(self) -> str:
         return f"Evaluation({self.release_id!r}): {self.heading}; its errors are in .levels"
@@ -157,6 +167,7 @@ class SimulationErrors(Part, frozen=True, kw_only=True, tag_field="type", tag="t
     seed_is_default: bool
     replicates: Positive
     n_failsafe: Count
+    solver: Convergence
     levels: list[LevelError]
 
     def __repr__(self) -> str:

@@ -110,30 +110,6 @@ T = TypeVar("T", bound=np.generic)
 Value = TypeVar("Value")
 
 
-Made = TypeVar("Made")
-
-
-@final
-class DerivedValues:
-    """Values that follow from another and take much room: made when they are asked for.
-
-    A store belongs to one frozen value. The stage that lets it fill says when it is not needed any more.
-    """
-
-    def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
-
-    def get(self, name: str, make: Callable[[], Made]) -> Made:
-        """Return the value of a name; it is made if it is not there, the first time or after `release`."""
-        if name not in self._made:
-            self._made[name] = make()
-        return cast("Made", self._made[name])
-
-    def release(self) -> None:
-        """Forget all values."""
-        self._made.clear()
-
-
 @dataclass(frozen=True, eq=False)
 class Level:
     """One level of the tree.

@@ -51,6 +51,7 @@ from topdown.publish.release_files import write_bytes, write_parquet
 from topdown.publish.release_tables import PERSONS, microdata_table
 from topdown.solve import (
     AnswersInMemory,
+    Tally,
     TopDownSolver,
     exact_tables,
     exact_totals,
@@ -139,13 +140,13 @@ class Replicate:
         number: 0, 1, ...; with the seed it decides the noise.
         leaves: records of every leaf and cell.
         noisy: per level, int32 (inhabited nodes, answers_per_node), queries of the plan side by side.
-        n_failsafe: nodes that needed the failsafe.
+        tally: how its splits were solved, and the nodes that needed the failsafe.
     """
 
     number: int
     leaves: Histogram
     noisy: tuple[NDArray[np.int32], ...]
-    n_failsafe: int
+    tally: Tally
 
     def __repr__(self) -> str:
         return f"Replicate({self.number}, NOT-A-RELEASE, {self.leaves.n_records:,} records)"
@@ -193,7 +194,7 @@ class Simulation:
         nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in self.context.inhabited)
         solver = self.solver.again(AnswersInMemory(nodes, noisy))
         leaves, tally = solve_tree(solver, self.context, workers, silent)
-        return Replicate(number, leaves.whole(), noisy, len(tally.failsafe))
+        return Replicate(number, leaves.whole(), noisy, tally)
 
     def _draw(self, number: int) -> tuple[NDArray[np.int32], ...]:
         out = []
@@ -365,9 +366,13 @@ def keep_replicate(out: Path, simulation: Simulation, replicate: Replicate) -> N
 
 
 def simulation_document(
-    simulation: Simulation, errors: ErrorSums, replicates: int, n_failsafe: int
+    simulation: Simulation, errors: ErrorSums, replicates: int, solved: Tally
 ) -> SimulationErrors:
-    """Return the `topdown.simulation` document: what was simulated on what, and the errors."""
+    """Return the `topdown.simulation` document: what was simulated on what, how it was solved, and the errors.
+
+    Args:
+        solved: of all replicates.
+    """
     plan = simulation.context.plan
     return SimulationErrors(
         engine=__version__,
@@ -377,7 +382,8 @@ def simulation_document(
         seed=simulation.seed,
         seed_is_default=simulation.seed == DEFAULT_SEED,
         replicates=replicates,
-        n_failsafe=n_failsafe,
+        n_failsafe=len(solved.failsafe),
+        solver=solved.convergence(),
         levels=errors.levels(),
     )
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
         MeasurementReader,
         MemorySource,
     )
-    from topdown.solve.objectives import OwnObjective, PassRows, structured_quadratic
-    from topdown.solve.precheck import check_solve, most_dense_rows
+    from topdown.solve.objectives import OwnObjective, PassRows, most_dense_rows, structured_quadratic
     from topdown.solve.published_gap import GapReport, objective_gap
     from topdown.solve.release_facts import (
         LevelModel,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
         _solve_above,
         _solve_run,
         _split_without_leaves,
+        check_solve,
         choose_cut,
         open_release,
         records_sha256,

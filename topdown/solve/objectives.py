@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError
 from topdown.model import refines
-from topdown.plan import Pass
+from topdown.plan import LevelPlan, Pass, Plan
 from topdown.solve.group_constraints import FixedTable
 from topdown.solve.kernels_shared import gram
 from topdown.solve.least_squares import MOST_CROSSING, Dense, Partition, PerChild, Structured
@@ -216,3 +216,25 @@ def margin_quadratic(name: str, hessian: Floats, g: Floats, table: Ints, first: 
     return Dense(
         information[np.ix_(row_table, row_table)], (information @ value)[row_table], curvature, lowest
     )
+
+
+def most_dense_rows(plan: Plan) -> int:
+    """Return how many rows the largest dense matrix of a split may have: all cells, where it depends on the tables."""
+    rules, n = plan.invariants, plan.schema.n_cells
+    bounded = rules.bounds or rules.soft_rules or rules.exact
+    own = plan.estimates is None or plan.estimates.targets == "own"
+    plain = n > WIDE_CELLS and own and not bounded and all(_is_plain_level(level) for level in plan.levels)
+    crossing = max(_crossing_answers(plan, level) for level in plan.levels) if plain else n
+    return n if crossing > MOST_CROSSING else min(n, max(FEW_ROWS, CROSSING * (crossing + 1)))
+
+
+def _crossing_answers(plan: Plan, level: LevelPlan) -> int:
+    """Return the answers of the last pass that may be of more than one cell."""
+    return sum(plan.query(name).n_answers for name in level.passes[-1].queries if name != "detailed")
+
+
+def _is_plain_level(level: LevelPlan) -> bool:
+    """Tell whether the passes of a level are total, from its own answers, and cells, from theirs among others."""
+    *before, last = level.passes
+    totals = all(step.table == "total" and set(step.queries) == {"total"} for step in before)
+    return totals and len(before) < 2 and "detailed" in last.queries

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from topdown.arrays import Ints
+from topdown.formats.accuracy_documents import Convergence
 from topdown.model import Geography, PackedRows, narrow
 from topdown.plan import Plan
 from topdown.solve.least_squares import TARGET_PERSONS
@@ -99,6 +100,16 @@ class Tally:
         self.failsafe += other.failsafe
         self.repairs += other.repairs
         self.broken += other.broken
+
+    def convergence(self) -> Convergence:
+        """Return how many splits of all levels missed the target, and how far the worst is from its optimum."""
+        levels = self.levels.values()
+        return Convergence(
+            n_splits=sum(level.n_splits for level in levels),
+            n_unconverged=sum(level.n_unconverged for level in levels),
+            worst_persons=max((level.max_kkt_residual_persons for level in levels), default=0.0),
+            target_persons=TARGET_PERSONS,
+        )
 
     def to_document(self, plan: Plan) -> dict[str, Any]:
         """Return the `topdown.solve` document (docs/format.md)."""

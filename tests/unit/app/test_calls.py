@@ -179,6 +179,24 @@ def test_evaluate_is_confidential_and_written_for_its_owner(town, tmp_path):
     assert refused.value.code == "C080"
 
 
+def test_evaluate_tells_what_did_not_converge(town, tmp_path, capsys):
+    """Errors of splits that ended away from their optimum would be taken for those of the noise."""
+    truth, release = town.run.parent / "persons.csv.gz", tmp_path / "release"
+    shutil.copytree(town.release, release)
+    found = topdown.evaluate(release, truth).solver
+    assert (found.n_unconverged, found.worst_persons < found.target_persons == 1e-5) == (0, True)
+    stated = json.loads((release / "solve.json").read_text())
+    assert found.n_splits == sum(level["n_splits"] for level in stated["levels"])
+    stated["levels"][0] |= {"n_unconverged": 2, "max_kkt_residual_persons": 0.5}
+    (release / "solve.json").write_text(json.dumps(stated))
+    assert main(["evaluate", str(release), "--truth", str(truth)]) == 0
+    assert f"2 of {found.n_splits} splits further than 1e-05 persons" in capsys.readouterr().out
+    (release / "solve.json").write_text("{}")
+    with pytest.raises(topdown.TopdownError, match="report") as refused:
+        topdown.evaluate(release, truth)
+    assert refused.value.code == "V090"
+
+
 def test_simulate_gives_the_replicates_of_the_command(town, tmp_path):
     """One seed, one simulation: in memory, on the disk and from the command line."""
     truth, seen = town.run.parent / "persons.csv.gz", []

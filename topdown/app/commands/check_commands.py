@@ -212,6 +212,7 @@ def evaluate(
     for level in document["levels"]:
         _show_level_errors(screen, level, warning, details)
     _show_kept_invariants(screen, document["invariants"], warning)
+    screen.say(figures.convergence(found.solver))
     saved = f" Written to {out}, readable by its owner only." if out is not None else ""
     screen.blank()
     screen.last(warning, "." + saved, symbol="")

@@ -10,6 +10,7 @@ import click
 import topdown
 from topdown.app.commands.command import command, cores
 from topdown.app.screens.console import Screen
+from topdown.app.screens.figures import convergence
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import Column, bold
 from topdown.errors import EXIT_OK
@@ -189,6 +190,7 @@ def _show_simulation(screen: Screen, made: SimulationErrors, out: Path) -> None:
             for q in level.queries
         ]
         screen.table([*columns, Column("bias", right=True)], rows)
+    screen.say(convergence(made.solver))
     n = made.replicates
     screen.last(
         f"{made.stamp}: {n:,} simulated release{'s' if n > 1 else ''}; errors in {out / 'simulation.json'}"

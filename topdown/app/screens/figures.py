@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import floor, log10
 
+from topdown.formats.accuracy_documents import Convergence
 from topdown.privacy.exact_values import fixed, significant
 
 DELTA = Fraction(1, 10**10)  # the delta every screen quotes
@@ -46,6 +47,14 @@ def two_digits(value: float) -> str:
     if rounded >= 10:
         return f"{rounded:,.0f}"
     return f"{rounded:.{max(1, 1 - floor(log10(rounded)))}f}"
+
+
+def convergence(solved: Convergence) -> str:
+    """Say how many splits are further from their optimum than they should be, and how far the worst is."""
+    return (
+        f"Solver: {solved.n_unconverged:,} of {solved.n_splits:,} splits further than {solved.target_persons:.0e} "
+        f"persons from their optimum; the furthest {solved.worst_persons:.1e}."
+    )
 
 
 def percent(value: Fraction) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from topdown.solve.least_squares.active_set import finish_split, is_split
     from topdown.solve.least_squares.admm import Iterate, run
     from topdown.solve.least_squares.interior_point import StandardForm, polish, standard_form
     from topdown.solve.least_squares.kernels_tree import admm_steps, apply_tree, project_from
@@ -56,8 +57,10 @@ __all__ = [
     "apply_tree",
     "build_tree",
     "drop_uncertain_queries",
+    "finish_split",
     "have_common_point",
     "infeasibility_persons",
+    "is_split",
     "n_answers",
     "nest_answers",
     "polish",

@@ -14,10 +14,15 @@ from typing import Protocol
 import numpy as np
 
 from topdown.arrays import Floats
+from topdown.solve.least_squares.active_set import finish_split, is_split
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
 from topdown.solve.least_squares.problem import Problem, Quadratic, Solution
 
 TOLERANCE_PERSONS, TIGHTEST_PERSONS = 1e-7, 1e-11  # of both residuals, when the optimality check is asked
+# Steps after which Newton's method is tried, as it then costs about as much again; the next try is so many times later.
+FIRST_FINISH, SMALL_FINISH, LATER_FINISH = 160, 400, 4
+SMALL = 2_000_000  # multiplications of a step, below which a problem is small
+NEVER = 2**31
 PATIENCE = 2  # times the steps up to the last check, after which it is asked again, whatever the residuals
 
 
@@ -101,6 +106,7 @@ def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[So
     at = Iterate(z, np.zeros(problem.shape), y, np.zeros_like(y), s, np.zeros_like(s))
     step.factor(rho)
     tolerance, taken, looked = TOLERANCE_PERSONS, 0, most
+    finish = first_finish(problem)
     best = (Solution.without_multipliers(problem, z, 0), np.inf)
     while True:
         steps, primal, dual = step.take(
@@ -120,6 +126,11 @@ def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[So
             best = _better(problem, best, point)
             if best[1] <= TARGET_PERSONS:
                 return best
+        if taken >= finish:
+            finish *= LATER_FINISH
+            point, residual = finish_split(problem, step.solution(at, rho, taken))
+            if residual <= TARGET_PERSONS:
+                return point, residual
         ratio = primal / max(dual, 1e-300)
         if taken % pace.balance == 0 and not 0.2 < ratio < 5 and taken < most // 2:
             wanted = rho * float(np.clip(np.sqrt(ratio), 0.2, 5.0))
@@ -128,6 +139,14 @@ def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[So
                 rho *= factor
                 at.divide(factor)
                 step.factor(rho)
+
+
+def first_finish(problem: Problem) -> int:
+    """Return after how many steps Newton's method is first tried; more than are ever taken where it does not apply."""
+    n, m = problem.shape
+    if not is_split(problem):
+        return NEVER
+    return SMALL_FINISH if n * n * m < SMALL else FIRST_FINISH
 
 
 def _better(problem: Problem, best: tuple[Solution, float], found: Solution) -> tuple[Solution, float]:

@@ -180,7 +180,7 @@ class StackedStep:
         self.problem, self.quadratic = problem, quadratic
         self._plain = plain_step(problem, quadratic)
         n, m = problem.shape
-        self._matrices = np.stack([quadratic.hessian + quadratic.beyond.block(j) for j in range(m)])
+        self._matrices = np.stack([quadratic.block(j, np.arange(n)) for j in range(m)])
         allowed = problem.allowed.T.astype(np.float64)
         self._inside = allowed[:, :, None] * allowed[:, None, :]
         self._constant = np.zeros((n, m))

@@ -45,10 +45,7 @@ def standard_form(problem: Problem) -> StandardForm:
     share = np.where(known, problem.sums, 0.0) / counts
     base_t = share[segment].T.reshape(-1)[entries]
     column, row = np.divmod(entries, n)
-    if isinstance(dense, Dense):
-        blocks = [sparse.csc_array(dense.hessian)] * m
-    else:
-        blocks = [sparse.csc_array(dense.hessian + dense.beyond.block(j)) for j in range(m)]
+    blocks = [sparse.csc_array(dense.block(j, np.arange(n))) for j in range(m)]
     full = sparse.block_diag(blocks, format="csc")
     quadratic = full[entries][:, entries]
     linear = quadratic @ base_t - dense.g.T.reshape(-1)[entries]

@@ -79,12 +79,11 @@ class LatticeQuadratic:
             out[open_rows, j] = image.reshape(-1)[at]
         return out
 
-    def block(self, j: int) -> Floats:
-        """Return K_j."""
-        return written_out(
-            self.lattice, self.matrices[j], self.values[j], self.dense,
-            self.lattice.equal_axes(self.product, self.product),
-        )  # fmt: skip
+    def block(self, j: int, rows: Ints) -> Floats:
+        """Return some rows and columns of K_j."""
+        cells = self.product[rows]
+        equal = self.lattice.equal_axes(cells, cells)
+        return written_out(self.lattice, self.matrices[j], self.values[j], self.dense[rows], equal)
 
 
 def kernel_axes(lattice: Lattice) -> Axes:

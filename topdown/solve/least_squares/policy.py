@@ -1,5 +1,7 @@
 """What is tried in turn: ADMM without bounds, ADMM with them, interior points; a linear program tells what has none.
 
+Where ADMM has taken many steps Newton's method is tried from where it is (`active_set.py`), and again after more.
+
 Soft rules: a problem is solved without them first. If its estimate breaks one it is solved again with all of them at a
 price; if that does not come to an optimum soon, what cannot be kept is found by a linear program and given up exactly;
 if even that does not help, the estimate without rules stands. The optimality check holds for whichever is returned.
@@ -7,14 +9,11 @@ if even that does not help, the estimate without rules stands. The optimality ch
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csr_array, eye_array, hstack, vstack
-from threadpoolctl import ThreadpoolController
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import NoSplitError
@@ -22,6 +21,7 @@ from topdown.solve.backends.quadratic_solvers import solve_with as solve_by
 from topdown.solve.backends.scipy_programs import minimise_linear
 from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
+from topdown.solve.least_squares.active_set import blas_threads, finish_split
 from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep
 from topdown.solve.least_squares.interior_point import standard_form
 from topdown.solve.least_squares.lattice_step import LatticeQuadratic, LatticeStep
@@ -75,9 +75,18 @@ def solve(problem: Problem, most_steps: int | None = None, power: float = 0.5) -
         if bounds.are_met(bounds.sums(found.z)):
             found = replace(found, bound_multipliers=np.zeros_like(bounds.lower))
         else:
-            found, _ = _by_admm(problem, most_steps, power)
+            found = _with_bounds(problem, found, most_steps, power)
         residual = residual_persons(problem, found)
     return (found, residual) if residual <= TARGET_PERSONS else _by_interior_point(problem, found, residual)
+
+
+def _with_bounds(problem: Problem, without: Solution, most_steps: int | None, power: float) -> Solution:
+    """Return the solution of a problem whose optimum without bounds breaks some."""
+    if without.iterations >= admm.first_finish(problem):  # a hard one: not all its steps once more
+        found, residual = finish_split(problem, without)
+        if residual <= TARGET_PERSONS:
+            return found
+    return _by_admm(problem, most_steps, power)[0]
 
 
 def solve_with(name: str, problem: Problem) -> tuple[Solution, float]:
@@ -96,7 +105,7 @@ def _without_bounds(problem: Problem) -> Problem:
 def _by_admm(problem: Problem, most_steps: int | None, power: float) -> tuple[Solution, float]:
     step = _step_of(problem, power)
     try:
-        with _threads(step.threads):
+        with blas_threads(step.threads):
             return admm.run(problem, step, most_steps)
     except np.linalg.LinAlgError:  # weights too far apart for its linear step in float64
         found = Solution.without_multipliers(problem, step.start(), 0)
@@ -115,15 +124,6 @@ def _step_of(problem: Problem, power: float) -> admm.Step:
             return TreeStep(problem, structured, power)
         case other:
             raise TypeError(f"no ADMM step is known for {type(other).__name__}")
-
-
-def _threads(most: int | None) -> AbstractContextManager[object]:
-    return nullcontext() if most is None else _controller().limit(limits=most)
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def _by_interior_point(problem: Problem, found: Solution, residual: float) -> tuple[Solution, float]:

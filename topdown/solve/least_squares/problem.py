@@ -59,6 +59,11 @@ class Dense:
         hessian = np.ascontiguousarray(self.hessian[np.ix_(order, order)])
         return Dense(hessian, np.ascontiguousarray(self.g[order]), self.curvature, self.scale)
 
+    def block(self, j: int, rows: Ints) -> Floats:
+        """Return some rows and columns of the matrix of child j, which all share."""
+        del j
+        return np.asarray(self.hessian[np.ix_(rows, rows)])
+
     def gradient(self, x: Floats) -> Floats:
         """Return Hx - g."""
         return np.asarray(self.hessian @ x - self.g)
@@ -92,8 +97,8 @@ class SubtreeQuadratic(Protocol):
     def times(self, z: Floats) -> Floats:
         """Return K_j z_j in column j, (n, m)."""
 
-    def block(self, j: int) -> Floats:
-        """Return K_j, (n, n)."""
+    def block(self, j: int, rows: Ints) -> Floats:
+        """Return some rows and columns of K_j."""
 
 
 @final
@@ -107,9 +112,9 @@ class Stacked:
         """Return K_j z_j in column j."""
         return np.ascontiguousarray((self.blocks @ z.T[:, :, None])[:, :, 0].T)
 
-    def block(self, j: int) -> Floats:
-        """Return K_j."""
-        return np.asarray(self.blocks[j])
+    def block(self, j: int, rows: Ints) -> Floats:
+        """Return some rows and columns of K_j."""
+        return np.asarray(self.blocks[j][np.ix_(rows, rows)])
 
 
 @final
@@ -136,6 +141,10 @@ class PerChild:
     fixed: FixedTable
     allowed: NDArray[np.bool_]
     least_beyond: float = 0.0
+
+    def block(self, j: int, rows: Ints) -> Floats:
+        """Return some rows and columns of the matrix of child j, A + K_j."""
+        return np.asarray(self.hessian[np.ix_(rows, rows)] + self.beyond.block(j, rows))
 
     def times(self, x: Floats) -> Floats:
         """Return (A + K_j) x_j in column j, (n, m)."""

@@ -1,0 +1,126 @@
+"""Newton's method on the active set: the optimum of what first-order steps crawl on, and nothing that is not one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers.depth import DEPTH
+from tests.helpers.problems import hard_problem, skewed_problem
+from topdown.solve import FixedTable, LowerBounds, gram
+from topdown.solve.least_squares import (
+    Dense,
+    PerChild,
+    Problem,
+    SoftRules,
+    Solution,
+    Stacked,
+    finish_split,
+    is_split,
+    residual_persons,
+    solve,
+    solve_with,
+)
+
+seeds = st.integers(0, 10_000_000)
+CRAWLING = (4, 13, 14, 26)  # of skewed problems: ADMM alone takes 1,272 to more than 20,000 steps
+
+
+def even_start(problem: Problem) -> Solution:
+    """Return a table with the parent's sums and no thought of anything else."""
+    share = problem.sums[:, None] / np.maximum(problem.allowed.sum(axis=1, keepdims=True), 1)
+    return Solution.without_multipliers(problem, np.where(problem.allowed, share, 0.0), 0)
+
+
+@pytest.mark.parametrize("seed", CRAWLING)
+def test_splits_that_crawl_end_soon(seed: int) -> None:
+    """A county of a real state took 20,000 steps, most of its release's time, and was ten times too far off."""
+    problem = skewed_problem(seed)
+    found, residual = solve(problem)
+    assert residual <= 1e-5
+    assert found.iterations <= 800
+    other, theirs = solve_with("interior", problem)
+    np.testing.assert_allclose(other.z, found.z, atol=residual + theirs)
+
+
+@given(seeds)
+@settings(max_examples=40 * DEPTH, deadline=None)
+def test_it_finds_the_optimum_from_anywhere(seed: int) -> None:
+    """Few steps of its own must do from an even table, and the result must be that of interior points."""
+    problem = skewed_problem(seed % 10_000, 24, 6)
+    found, residual = finish_split(problem, even_start(problem))
+    assert residual == residual_persons(problem, found) <= 1e-5
+    assert found.iterations <= 40
+    other, theirs = solve_with("interior", problem)
+    np.testing.assert_allclose(other.z, found.z, atol=residual + theirs)
+
+
+@given(seeds)
+@settings(max_examples=150 * DEPTH, deadline=None)
+def test_what_it_returns_is_no_worse_than_it_says(seed: int) -> None:
+    """Corners and noise far beyond the counts send it in circles: then it must say how far off it is."""
+    problem, table = hard_problem(seed)
+    if not is_split(problem):
+        return
+    start = even_start(problem)
+    found, residual = finish_split(problem, start)
+    assert residual == np.inf or residual == residual_persons(problem, found)
+    assert (found.z >= 0).all()
+    assert not found.z[~problem.allowed].any()
+    np.testing.assert_allclose(found.z.sum(axis=1), problem.sums, atol=1e-9 * max(1.0, problem.sums.max()))
+    if residual <= 1e-5:
+        dense = problem.quadratic
+        assert isinstance(dense, Dense)
+        value = [float((z * (dense.hessian @ z / 2 - dense.g)).sum()) for z in (found.z, table)]
+        assert value[0] <= value[1] + 1e-6 * max(1.0, abs(value[1]), float(np.abs(dense.g).max()))
+
+
+def test_a_matrix_of_each_child_is_used() -> None:
+    """The tree estimate weighs children differently; one matrix for all would be another optimum."""
+    problem = skewed_problem(3, 24, 6)
+    dense, (n, m) = problem.quadratic, problem.shape
+    assert isinstance(dense, Dense)
+    more = np.stack([np.diag(np.full(n, 0.05 * j)) for j in range(m)])
+    own = PerChild(
+        dense.hessian, Stacked(more), dense.g, dense.curvature, dense.scale, problem.fixed, problem.allowed
+    )
+    each = replace(problem, quadratic=own)
+    found, residual = finish_split(each, even_start(each))
+    assert residual <= 1e-5
+    other, theirs = solve_with("interior", each)
+    np.testing.assert_allclose(other.z, found.z, atol=residual + theirs)
+    assert np.abs(found.z - solve(problem)[0].z).max() > 1e-3
+
+
+def test_a_guess_whose_constraints_exclude_each_other_is_left() -> None:
+    """A child of 1.5 people with a bound of 1 starts with open entries where the bound is: they cannot hold both."""
+    n, m = 3, 2
+    labels, weights = np.arange(n)[None, :], np.array([1.0])
+    problem = Problem(
+        quadratic=Dense(gram(labels, weights), np.array([[4.0, 0.0], [0.0, 9.0], [3.0, 1.0]]), 1.0, 1.0),
+        pointers=np.arange(0, n * m + 1, m),
+        sums=np.array([4.0, 9.0, 4.0]),
+        allowed=np.ones((n, m), dtype=bool),
+        fixed=FixedTable.total(n, np.array([1.5, 15.5])),
+        bounds=LowerBounds(np.array([-1, -1, 0]), np.array([[1.0, 2.5]])),
+        compared=SoftRules.none(n, m),
+    )
+    start = Solution.without_multipliers(problem, np.array([[0.0, 4.0], [0.0, 9.0], [1.5, 2.5]]), 0)
+    found, residual = finish_split(problem, start)
+    assert residual <= 1e-5
+    other, theirs = solve_with("interior", problem)
+    np.testing.assert_allclose(other.z, found.z, atol=residual + theirs + 1e-9)
+
+
+def test_what_it_does_not_take() -> None:
+    """Roots, soft rules and problems with many optima have ways of their own."""
+    problem = skewed_problem(1, 12, 3)
+    n, m = problem.shape
+    assert is_split(problem)
+    soft = SoftRules(np.ones((1, n)), np.zeros((1, m)), 1.0)
+    assert not is_split(replace(problem, compared=soft))
+    assert not is_split(replace(problem, quadratic=replace(problem.quadratic, curvature=0.0)))
+    assert not is_split(replace(problem, sums=np.where(np.arange(n) == 0, -1.0, problem.sums)))
+    assert not is_split(replace(problem, pointers=np.arange(0, n * m + 1, n * m)))

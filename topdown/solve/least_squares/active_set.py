@@ -1,0 +1,242 @@
+"""Finish a split by Newton's method on its active set: what ADMM leaves, in a few linear systems.
+
+Once it is guessed which entries are zero and which bounds are tight, the optimum is a linear system: each child's table
+follows from multipliers of the parent's rows, and these from a Schur complement summed over children. Entries that come
+out negative are then closed, those that would gain are opened, bounds likewise, until nothing changes. This is a
+semismooth Newton method (Hintermueller, Ito and Kunisch 2002): near the optimum it takes a few steps however flat or
+cornered the problem is. Multipliers are damped (Rockafellar's proximal method of multipliers), so that a guess whose
+constraints exclude each other has a solution too, and its large multipliers show which entries to open.
+It may also run in circles: nothing is taken from it but what the optimality check accepts.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import final
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotri
+from threadpoolctl import ThreadpoolController
+
+from topdown.arrays import Bools, Floats, Ints
+from topdown.solve.kernels_shared import project_segments
+from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
+from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Solution
+
+MOST_GUESSES, PATIENCE = 40, 10  # in all, and without getting nearer to the optimum
+DAMPING = 1e-6  # of multipliers, relative to the inverse of the largest curvature
+REPEATS = 2  # of one guess: each brings a damped multiplier a million times closer
+OPEN_PERSONS = 1e-9  # entries of the starting table below this are taken for zeros
+
+
+def is_split(problem: Problem) -> bool:
+    """Tell whether Newton's method takes a problem: a split with one optimum, dense, without soft rules."""
+    n, m = problem.shape
+    rows = (
+        m > 1 and np.array_equal(problem.pointers, np.arange(0, n * m + 1, m)) and (problem.sums >= 0).all()
+    )
+    one = isinstance(problem.quadratic, Dense | PerChild) and problem.quadratic.curvature > 0
+    return bool(rows and one and not len(problem.compared.rows))
+
+
+def finish_split(problem: Problem, near: Solution) -> tuple[Solution, float]:
+    """Return the best point that Newton's method finds from a table near the optimum, and its residual in persons.
+
+    Infinite where weights are too far apart for its systems in float64.
+
+    Args:
+        problem: see `is_split`. near: where to start; its residual does not matter.
+    """
+    try:
+        with blas_threads(1):  # its systems are small
+            return _newton(problem, near)
+    except np.linalg.LinAlgError:
+        return near, np.inf
+
+
+def blas_threads(most: int | None) -> AbstractContextManager[object]:
+    """Return a context in which BLAS uses so many threads at most, as many as there are if None."""
+    return nullcontext() if most is None else _controller().limit(limits=most)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _newton(problem: Problem, near: Solution) -> tuple[Solution, float]:
+    best, least, since = near, np.inf, 0
+    newton, guess = NewtonSteps(problem), ActiveSet.of(problem, near)
+    for step in range(MOST_GUESSES):
+        point = newton.solve(guess)
+        found = newton.solution(guess, point, near.iterations + step + 1)
+        residual = residual_persons(problem, found)
+        since += 1
+        if residual < least:
+            best, least, since = found, residual, 0
+        after = newton.corrected(guess, point)
+        if least <= TARGET_PERSONS or since >= PATIENCE or after is None:
+            break
+        guess = after
+    return best, least
+
+
+@dataclass(frozen=True, eq=False)
+class SplitMultipliers:
+    """Of the parent's rows (n,), of the fixed table's answers (k, m), and of limits (n_limits,), nonnegative."""
+
+    rows: Floats
+    fixed: Floats
+    limits: Floats
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ActiveSet:
+    """A guess: entries that may be positive, bool (n, m), limits that are tight, bool (n_limits,), and multipliers."""
+
+    free: Bools
+    tight: Bools
+    at: SplitMultipliers
+
+    @staticmethod
+    def of(problem: Problem, near: Solution) -> ActiveSet:
+        """Return the guess that a table near the optimum suggests; limits are found out later."""
+        free = near.z > OPEN_PERSONS
+        n_limits = len(problem.bounds.explicit()[1]) + len(problem.bounds.everybody)
+        d = problem.quadratic.gradient(near.z) - problem.fixed.spread(near.fixed_multipliers)
+        rows = (d * free).sum(axis=1) / np.maximum(free.sum(axis=1), 1)
+        known = np.arange(n_limits) < len(problem.bounds.everybody)
+        return ActiveSet(free, known, SplitMultipliers(rows, near.fixed_multipliers, np.zeros(n_limits)))
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The optimum of a guess: table (n, m) and multipliers."""
+
+    x: Floats
+    at: SplitMultipliers
+
+
+@dataclass(frozen=True, eq=False)
+class ChildSystem:
+    """One child's table: x = response @ (g + multipliers of the rows) + gain @ (right sides of its ties).
+
+    Args:
+        free: its free rows, int64 (f,). limits: those that are tight, int64; its ties are all fixed answers and these.
+        response: (f, f). plain: response @ g. gain: (f, t). middle: (t, t), multipliers of ties by their right sides.
+    """
+
+    free: Ints
+    limits: Ints
+    response: Floats
+    plain: Floats
+    gain: Floats
+    middle: Floats
+
+
+@final
+class NewtonSteps:
+    """The linear systems of one problem. Known sums of kinds come first among limits and are always tight."""
+
+    def __init__(self, problem: Problem) -> None:
+        bounds, quadratic = problem.bounds, problem.quadratic
+        if not isinstance(quadratic, Dense | PerChild):
+            raise TypeError("Newton's method takes a dense quadratic")
+        self.problem, self.quadratic = problem, quadratic
+        signs, child, most = bounds.explicit()
+        n_known = len(bounds.everybody)
+        self.n_known = n_known
+        self.signs = np.concatenate([np.ones((n_known, bounds.n_groups)), signs])
+        self.child = np.concatenate([np.arange(n_known), child])
+        self.most = np.concatenate([bounds.everybody, most]).astype(np.float64)
+        order = np.argsort(self.child, kind="stable")
+        self.of_child = np.split(order, np.searchsorted(self.child[order], np.arange(1, problem.shape[1])))
+        self.damping = DAMPING / problem.quadratic.largest()
+        self.select = (np.arange(problem.fixed.n_groups)[:, None] == problem.fixed.of).astype(np.float64)
+
+    def solve(self, guess: ActiveSet) -> Point:
+        """Return the optimum of a guess."""
+        p, damping = self.problem, self.damping
+        (n, m), g = p.shape, self.quadratic.g
+        children = [self._child(guess, j) for j in range(m)]
+        schur = damping * np.eye(n)
+        for child in children:
+            schur[np.ix_(child.free, child.free)] += child.response
+        factor = cho_factor(schur, overwrite_a=True)
+        at, rights = guess.at, []
+        for _ in range(REPEATS):
+            rights = [self._right_sides(child, j, at) for j, child in enumerate(children)]
+            left = p.sums + damping * at.rows
+            for child, right in zip(children, rights, strict=True):
+                left[child.free] -= child.plain + child.gain @ right
+            rows, fixed, limits = cho_solve(factor, left), np.zeros_like(at.fixed), np.zeros_like(at.limits)
+            for j, (child, right) in enumerate(zip(children, rights, strict=True)):
+                ties = child.middle @ right - (g[child.free, j] + rows[child.free]) @ child.gain
+                fixed[:, j] = ties[: len(fixed)]
+                limits[child.limits] = -ties[len(fixed) :]
+            at = SplitMultipliers(rows, fixed, limits)
+        x = np.zeros((n, m))
+        for j, (child, right) in enumerate(zip(children, rights, strict=True)):
+            x[child.free, j] = child.plain + child.response @ at.rows[child.free] + child.gain @ right
+        return Point(x, at)
+
+    def _child(self, guess: ActiveSet, j: int) -> ChildSystem:
+        p = self.problem
+        free = np.flatnonzero(guess.free[:, j])
+        limits = self.of_child[j][guess.tight[self.of_child[j]]]
+        ties = np.concatenate([self.select[:, free], p.bounds.by_row(self.signs[limits])[:, free]])
+        inverse = inverse_of(self.quadratic.block(j, free))
+        half = inverse @ ties.T
+        middle = np.linalg.inv(ties @ half + self.damping * np.eye(len(ties)))
+        gain = half @ middle
+        response = inverse - gain @ half.T
+        return ChildSystem(free, limits, response, response @ self.quadratic.g[free, j], gain, middle)
+
+    def _right_sides(self, child: ChildSystem, j: int, at: SplitMultipliers) -> Floats:
+        fixed = self.problem.fixed.answers[:, j] + self.damping * at.fixed[:, j]
+        limits = self.most[child.limits] - self.damping * at.limits[child.limits]
+        return np.concatenate([fixed, limits])
+
+    def corrected(self, guess: ActiveSet, point: Point) -> ActiveSet | None:
+        """Return the next guess; None if the point asks for no other."""
+        p, at = self.problem, point.at
+        d = p.quadratic.gradient(point.x) - at.rows[:, None] - p.fixed.spread(at.fixed)
+        d -= p.bounds.spread(self._bound_multipliers(at))
+        free = np.where(guess.free, point.x >= 0, p.allowed & (d < 0))
+        held = (self.signs * p.bounds.sums(point.x).T[self.child]).sum(axis=1)
+        known = np.arange(len(held)) < self.n_known
+        tight = known | np.where(guess.tight, at.limits >= 0, held > self.most + OPEN_PERSONS)
+        if (free == guess.free).all() and (tight == guess.tight).all():
+            return None
+        return ActiveSet(free, tight, replace(at, limits=np.where(tight, at.limits, 0.0)))
+
+    def solution(self, guess: ActiveSet, point: Point, steps: int) -> Solution:
+        """Return a point as the optimality check and rounding take it: nonnegative, with the parent's sums."""
+        p = self.problem
+        open_rows: Bools = np.asarray(guess.free.any(axis=1))
+        inside = np.where(open_rows[:, None], guess.free, p.allowed)
+        z = np.empty(point.x.size)
+        project_segments(point.x.reshape(-1), p.pointers, p.sums, inside.reshape(-1), z)
+        bound = p.bounds.signed(self._bound_multipliers(point.at))
+        return Solution(z.reshape(p.shape), point.at.fixed, bound, np.zeros_like(p.compared.most), steps)
+
+    def _bound_multipliers(self, at: SplitMultipliers) -> Floats:
+        out = np.zeros((self.problem.bounds.n_groups, self.problem.shape[1]))
+        np.add.at(out.T, self.child, -self.signs * at.limits[:, None])
+        return out
+
+
+def inverse_of(matrix: Floats) -> Floats:
+    """Return the inverse of a positive definite matrix (LinAlgError if it is none to working precision)."""
+    if not len(matrix):
+        return matrix
+    factor, failed = dpotrf(matrix, lower=True, clean=True)
+    if failed:
+        raise np.linalg.LinAlgError("a child's matrix is singular to working precision")
+    half, _ = dpotri(factor, lower=True)
+    out: Floats = half + np.tril(half, -1).T
+    return out
