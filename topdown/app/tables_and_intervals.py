@@ -34,10 +34,12 @@ from topdown.publish.release_certificate import stamps
 from topdown.publish.release_tables import PERSONS
 from topdown.publish.sheets import SheetAnswers, SheetAreas, long_sheet, wide_sheet, write_package
 from topdown.publish.table_intervals import (
+    MOST_POSSIBLE,
     TableRows,
     intervals_of,
     intervals_of_unions,
     intervals_sentence,
+    possible_rows,
     rows_of,
     rows_of_unions,
 )
@@ -68,6 +70,7 @@ def tables(
     areas: PathText | None = None,
     names: PathText | None = None,
     coverage: str | Fraction | None = None,
+    all_cells: bool = False,
 ) -> Tables:
     """Write tables of a release as CSV, with a dictionary, codes and datapackage.json; costs no privacy.
 
@@ -82,10 +85,13 @@ def tables(
         areas: table with a column geocode, of any level, and area, the name of its union, if there are several.
         names: table with columns geocode and name.
         coverage: chance of intervals, exact; the plan's if None, and none where the plan asks for none.
+        all_cells: tables too large to list zeros list every answer whose interval does not reach from 0 to 0, instead
+            of those above 0.
 
     Raises:
         ConfigError: C088 no release, C085 `out` is not new, C132 `out` lies inside a release, C024 or C027 no such
-            table, C181 no such level, C210 a coverage outside the range, C211 the plan has no intervals.
+            table, C181 no such level, C210 a coverage outside the range, C211 the plan has no intervals, C310
+            `all_cells` without intervals, C311 more answers than can be listed.
         DataError: D063, D064 a list of areas or names is wrong.
         CertificateError: V020, V090 measurements or microdata are damaged.
 
@@ -104,8 +110,16 @@ def tables(
     chance = None
     if coverage is not None or plan.coverage is not None:
         chance = coverage_of(coverage, plan.coverage or Fraction(19, 20))
+    if all_cells and chance is None:
+        raise ConfigError(
+            "all cells are told from their intervals, and this release has none",
+            code="C310",
+            fix="give a coverage, as --coverage 19/20, or leave --all-cells out",
+        )
     numbers = None if chance is None else numbers_of(folder, context, asked=coverage is not None)
-    asked = _TablesRequest(context, read_open_microdata(folder / PERSONS, context), numbers, chance)
+    asked = _TablesRequest(
+        context, read_open_microdata(folder / PERSONS, context), numbers, chance, all_cells
+    )
     found = _answers_of_levels(asked, queries, chosen, named) + _answers_of_unions(asked, queries, unions)
     sheets, listed = _write_sheets(found)
     n_files = write_package(target, sheets, plan.schema, _about_release(context, chance))
@@ -127,6 +141,7 @@ class _TablesRequest:
     leaves: Histogram
     numbers: TreeEstimates | None
     chance: Fraction | None
+    all_cells: bool = False
 
     @property
     def sentence(self) -> str:
@@ -143,12 +158,22 @@ def _answers_of_levels(
     for query in queries:
         answers = asked.leaves.sparse_answers(query)
         for depth in reversed(range(len(levels))):
-            rows[query.name, depth] = rows_of(context, query, depth, answers)
+            possible = MOST_POSSIBLE if asked.all_cells else 0
+            rows[query.name, depth] = rows_of(context, query, depth, answers, possible=possible)
+            if asked.all_cells and rows[query.name, depth].listed == "nonzero":
+                raise ConfigError(
+                    f"{query.name} at level {levels[depth].name} has more than {possible:,} possible answers",
+                    code="C311",
+                    fix="choose levels and tables with --level and --by, or leave --all-cells out",
+                )
             if depth:
                 answers = answers.aggregate(levels[depth].parent, len(levels[depth - 1]))
     intervals = {}
     if asked.numbers is not None:
         intervals = intervals_of(context, rows, asked.numbers, asked.chance)
+    for place in list(intervals):
+        if rows[place].listed == "possible":
+            rows[place], intervals[place] = possible_rows(rows[place], intervals[place])
     out = []
     for query in queries:
         for depth in chosen:

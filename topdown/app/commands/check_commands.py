@@ -419,6 +419,11 @@ def _borders_text(cut: CutAreas) -> str:
     "--names", metavar="FILE", type=click.Path(path_type=Path), help="Table geocode, name; more is not read."
 )
 @click.option("--coverage", metavar="A/B", help="Chance of intervals, exact; default: the plan's, if any.")
+@click.option(
+    "--all-cells",
+    is_flag=True,
+    help="Tables too large for zeros: every cell whose interval is not 0 to 0, instead of counts above 0.",
+)
 def tables(
     screen: Screen,
     release: Path,
@@ -429,13 +434,16 @@ def tables(
     areas: Path | None,
     names: Path | None,
     coverage: str | None,
+    all_cells: bool,
 ) -> int:
     """Write tables of a release for ordinary programs.
 
     CSV with every area, names and intervals, a dictionary, codes, datapackage.json, and wide tables for maps. Reads
     published files only; costs no privacy.
     """
-    made = app.tables(release, out, by=by, levels=levels, areas=areas, names=names, coverage=coverage)
+    made = app.tables(
+        release, out, by=by, levels=levels, areas=areas, names=names, coverage=coverage, all_cells=all_cells
+    )
     screen.document(made)
     n_tables = sum(not table.wide for table in made.tables)
     screen.last("Wrote ", bold(made.out), f": {n_tables:,} tables, {made.n_files:,} files")
