@@ -164,13 +164,14 @@ def _table(result: Mapping[str, Any], corner: str, rows: Sequence[tuple[str, str
     return out
 
 
-BEGIN, END = "<!-- tables: made by bench/bench_production.py -->\n", "<!-- end of tables -->\n"
+END = "<!-- end of tables -->\n"
 
 
-def with_tables(page: str, tables: str) -> str:
-    """Return the page with other tables between its two marks."""
-    before, rest = page.split(BEGIN)
-    return before + BEGIN + tables + "\n" + END + rest.split(END)[1]
+def with_tables(page: str, tables: str, bench: str = "bench_production") -> str:
+    """Return a page with other tables between the two marks of a benchmark."""
+    begin = f"<!-- tables: made by bench/{bench}.py -->\n"
+    before, rest = page.split(begin)
+    return before + begin + tables + "\n" + END + rest.split(END, 1)[1]
 
 
 @pytest.mark.timeout(0)

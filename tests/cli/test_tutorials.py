@@ -26,7 +26,7 @@ def test_first_release(topdown, tmp_path):
 @pytest.mark.slow
 def test_districts_with_intervals(topdown, tmp_path):
     """Intervals of districts are asked for by people who add up what does not add up."""
-    assert run_page(DOCS / "tutorials" / "districts.md", topdown) == 8
+    assert run_page(DOCS / "tutorials" / "districts.md", topdown) == 9
     assert (tmp_path / "districts" / "areas" / "adult.csv").is_file()
 
 

@@ -16,7 +16,9 @@ from tests.helpers.tree_census import case_of
 from topdown.app import interval
 from topdown.cli import main
 from topdown.errors import ConfigError, DataError
-from topdown.model import parse_query
+from topdown.model import Histogram, parse_query
+from topdown.plan import load_context
+from topdown.practice import open_simulation_of_release
 from topdown.resources import find
 
 
@@ -139,6 +141,59 @@ def test_wrong_questions_are_refused_by_name(made: Path, tmp_path: Path) -> None
     assert caught.value.code == "C211"
 
 
+def counted(release: Path, leaves: Histogram, inside: set[str], query: str) -> list[int]:
+    """Return the counts of a query over some leaves, one record count at a time."""
+    context = load_context(release)
+    asked = context.plan.query(query)
+    out = [0] * asked.n_answers
+    for node, cell, count in zip(leaves.node, leaves.cell, leaves.count, strict=True):
+        if context.geography.leaves.codes[int(node)] in inside:
+            out[asked.labels[cell]] += int(count)
+    return out
+
+
+def test_expected_errors_are_those_of_the_simulated_releases(made: Path, tmp_path: Path) -> None:
+    """An error that is not the simulation's own, or of other areas, is worse than none: it is believed."""
+    inside = set(codes(made)[1:6])
+    areas = listed(tmp_path, *sorted(inside))
+    told = interval(made, areas, "dwelling * sex", replicates=4, workers=2)
+    simulation = open_simulation_of_release(made, load_context(made))
+    true = counted(made, simulation.truth[-1], inside, "dwelling * sex")
+    draws = [counted(made, r.leaves, inside, "dwelling * sex") for r in simulation.run(4)]
+    expected = [(sum((d[i] - true[i]) ** 2 for d in draws) / 4) ** 0.5 for i in range(len(true))]
+    found = [answer.expected_error for answer in told.unions[0].answers]
+    assert found == pytest.approx(expected[: len(found)], abs=0.0006)
+    assert max(expected) > 0
+    assert [answer.count for answer in told.unions[0].answers] == true[: len(found)]
+    plain = interval(made, areas, "dwelling * sex")
+    assert (plain.simulated, {answer.expected_error for answer in plain.unions[0].answers}) == (None, {None})
+    assert [a.low for a in plain.unions[0].answers] == [a.low for a in told.unions[0].answers]
+    assert told.simulated is not None
+    assert (told.simulated.replicates, told.simulated.truth) == (4, "the released records")
+    with pytest.raises(ConfigError, match="-1 replicates") as caught:
+        interval(made, areas, "total", replicates=-1)
+    assert caught.value.code == "C005"
+
+
+def test_a_border_that_cuts_areas_is_set_beside_one_that_does_not(made: Path, tmp_path: Path) -> None:
+    """A district's noise comes from the areas its border cuts: advice for the wrong areas costs what it should save."""
+    first = [code for code in codes(made) if code.startswith("3")]
+    whole = interval(made, listed(tmp_path, "3"), "age").unions[0]
+    assert whole.cut is None
+    assert interval(made, listed(tmp_path, *first), "age").unions[0].cut is None
+    most = interval(made, listed(tmp_path, *first[1:]), "age").unions[0].cut
+    assert most is not None
+    assert (most.n_cut, most.level) == (1, load_context(made).geography.level_names[-2])
+    here = interval(made, listed(tmp_path, *first[1:]), "age").unions[0].answers
+    assert most.mean_stddev == pytest.approx(sum(a.stddev for a in here) / len(here), abs=0.0006)
+    assert most.mean_stddev_whole == pytest.approx(
+        sum(a.stddev for a in whole.answers) / len(whole.answers), abs=0.0006
+    )
+    few = interval(made, listed(tmp_path, first[0]), "age").unions[0].cut
+    assert few is not None
+    assert (few.n_cut, few.mean_stddev_whole) == (1, None)
+
+
 def test_the_command_prints_document_and_table(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,3 +211,9 @@ def test_the_command_prints_document_and_table(
     shown = capsys.readouterr().out
     assert "one number chosen beforehand" in " ".join(shown.split())
     assert main(["interval", str(made), "--areas", areas, "--query", "no"]) == 2
+    leaves = [code for code in codes(made) if code.startswith("3")][1:]
+    areas = str(listed(tmp_path, *leaves))
+    assert main(["interval", str(made), "--areas", areas, "--query", "total", "--expected-error", "2"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "in 2 simulated releases of this plan, with the released records taken for true" in shown
+    assert "cuts 1 area of level" in shown

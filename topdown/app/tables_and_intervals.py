@@ -15,9 +15,11 @@ import numpy as np
 from topdown.app.calls import PathText, path_of, public_function, require_release
 from topdown.errors import ConfigError
 from topdown.formats.accuracy_documents import (
+    CutAreas,
     IntervalOfAnswer,
     Intervals,
     IntervalsOfUnion,
+    SimulatedErrors,
     Tables,
     TablesFile,
 )
@@ -27,14 +29,17 @@ from topdown.output_paths import joined_name, refuse_release, refuse_same_file
 from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
 from topdown.plan.preparation import load_context
 from topdown.plan.public_tables import read_area_names, read_unions
+from topdown.practice.simulation import DEFAULT_SEED, check_replicates, open_simulation_of_release
 from topdown.publish.release_certificate import stamps
 from topdown.publish.release_tables import PERSONS
 from topdown.publish.sheets import SheetAnswers, SheetAreas, long_sheet, wide_sheet, write_package
 from topdown.publish.table_intervals import (
+    MOST_POSSIBLE,
     TableRows,
     intervals_of,
     intervals_of_unions,
     intervals_sentence,
+    possible_rows,
     rows_of,
     rows_of_unions,
 )
@@ -44,9 +49,13 @@ from topdown.solve.tree.coverage import check_intervals
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    from topdown.arrays import Floats, Ints
     from topdown.model import Histogram, Query
     from topdown.plan import PublicContext
     from topdown.plan.public_tables import AreaUnion
+    from topdown.practice.simulation import Simulation
     from topdown.publish.table_intervals import Intervals as Columns
     from topdown.solve.tree import TreeEstimates
 
@@ -61,6 +70,7 @@ def tables(
     areas: PathText | None = None,
     names: PathText | None = None,
     coverage: str | Fraction | None = None,
+    all_cells: bool = False,
 ) -> Tables:
     """Write tables of a release as CSV, with a dictionary, codes and datapackage.json; costs no privacy.
 
@@ -75,10 +85,13 @@ def tables(
         areas: table with a column geocode, of any level, and area, the name of its union, if there are several.
         names: table with columns geocode and name.
         coverage: chance of intervals, exact; the plan's if None, and none where the plan asks for none.
+        all_cells: tables too large to list zeros list every answer whose interval does not reach from 0 to 0, instead
+            of those above 0.
 
     Raises:
         ConfigError: C088 no release, C085 `out` is not new, C132 `out` lies inside a release, C024 or C027 no such
-            table, C181 no such level, C210 a coverage outside the range, C211 the plan has no intervals.
+            table, C181 no such level, C210 a coverage outside the range, C211 the plan has no intervals, C310
+            `all_cells` without intervals, C311 more answers than can be listed.
         DataError: D063, D064 a list of areas or names is wrong.
         CertificateError: V020, V090 measurements or microdata are damaged.
 
@@ -97,8 +110,16 @@ def tables(
     chance = None
     if coverage is not None or plan.coverage is not None:
         chance = coverage_of(coverage, plan.coverage or Fraction(19, 20))
+    if all_cells and chance is None:
+        raise ConfigError(
+            "all cells are told from their intervals, and this release has none",
+            code="C310",
+            fix="give a coverage, as --coverage 19/20, or leave --all-cells out",
+        )
     numbers = None if chance is None else numbers_of(folder, context, asked=coverage is not None)
-    asked = _TablesRequest(context, read_open_microdata(folder / PERSONS, context), numbers, chance)
+    asked = _TablesRequest(
+        context, read_open_microdata(folder / PERSONS, context), numbers, chance, all_cells
+    )
     found = _answers_of_levels(asked, queries, chosen, named) + _answers_of_unions(asked, queries, unions)
     sheets, listed = _write_sheets(found)
     n_files = write_package(target, sheets, plan.schema, _about_release(context, chance))
@@ -120,6 +141,7 @@ class _TablesRequest:
     leaves: Histogram
     numbers: TreeEstimates | None
     chance: Fraction | None
+    all_cells: bool = False
 
     @property
     def sentence(self) -> str:
@@ -136,12 +158,22 @@ def _answers_of_levels(
     for query in queries:
         answers = asked.leaves.sparse_answers(query)
         for depth in reversed(range(len(levels))):
-            rows[query.name, depth] = rows_of(context, query, depth, answers)
+            possible = MOST_POSSIBLE if asked.all_cells else 0
+            rows[query.name, depth] = rows_of(context, query, depth, answers, possible=possible)
+            if asked.all_cells and rows[query.name, depth].listed == "nonzero":
+                raise ConfigError(
+                    f"{query.name} at level {levels[depth].name} has more than {possible:,} possible answers",
+                    code="C311",
+                    fix="choose levels and tables with --level and --by, or leave --all-cells out",
+                )
             if depth:
                 answers = answers.aggregate(levels[depth].parent, len(levels[depth - 1]))
     intervals = {}
     if asked.numbers is not None:
         intervals = intervals_of(context, rows, asked.numbers, asked.chance)
+    for place in list(intervals):
+        if rows[place].listed == "possible":
+            rows[place], intervals[place] = possible_rows(rows[place], intervals[place])
     out = []
     for query in queries:
         for depth in chosen:
@@ -258,47 +290,102 @@ USUAL_COVERAGE = Fraction(19, 20)
 
 @public_function
 def interval(
-    release: PathText, areas: PathText, query: str, *, coverage: str | Fraction | None = None
+    release: PathText,
+    areas: PathText,
+    query: str,
+    *,
+    coverage: str | Fraction | None = None,
+    replicates: int = 0,
+    workers: int = 1,
 ) -> Intervals:
     """Return the released count of every answer over unions of areas, with its interval.
 
     Two intervals are not independent, so those of sums do not follow from the tables; these are made anew from all
     measurements. Reads measurements, public facts and microdata; costs no privacy.
 
+    The interval holds for the count of the records whatever they are; a released count is often nearer than its width
+    says. `replicates` simulates the plan with the released records taken for true, and gives the root mean square error
+    that released counts had there: an expectation for records like the released ones, not a guarantee.
+
     Args:
         release: folder of a release.
         areas: table with a column geocode, of any level, and area, the name of its union, if there are several.
         query: such as "total" or "hispanic * cenrace".
         coverage: chance, exact, from 1/2 to 9999/10000; the plan's, or 19/20, if None.
+        replicates: simulated releases for expected errors; 0 for none. workers: of the simulation, 1 or more.
 
     Raises:
         ConfigError: C088 the folder is no release, C210 a coverage outside the range, C211 the plan has no intervals,
-            C024, C027 there is no such query.
+            C024, C027 there is no such query, C005 fewer than 0 replicates or 1 worker, C121 the release to simulate
+            does not pass its verification.
         DataError: D063 an unknown or repeated geocode, or an area inside another of the same union.
         CertificateError: V020, V090 measurements or microdata are damaged.
 
-    Cost: one reading of all measurements, some seconds for 50 million.
+    Cost: one reading of all measurements, some seconds for 50 million; with replicates a verification, and a solve
+    for each.
     """
     folder = path_of(release, "release")
     require_release(folder)
+    if replicates:
+        check_replicates(replicates, workers)
     context = load_context(folder)
     chance = coverage_of(coverage, context.plan.coverage or USUAL_COVERAGE)
     check_intervals(context, asked=True)
     asked = context.plan.query(query)
     unions = read_unions(path_of(areas, "areas"), context.geography)
     numbers = release_estimates(folder, context)
-    told = numbers.of_unions([union.members for union in unions], asked.name)
+    whole = [union.along_whole_areas(context.geography) for union in unions]
+    told = numbers.of_unions([union.members for union in (*unions, *(at for _, at in whole))], asked.name)
     leaves = read_open_microdata(folder / PERSONS, context)
     rows = rows_of_unions(context, asked, unions, leaves)
-    columns = intervals_of_unions(context, asked, unions, rows, told, chance)
-    found = [_intervals_of_union(context, asked, union, (rows, columns, i)) for i, union in enumerate(unions)]
+    columns = intervals_of_unions(context, asked, unions, rows, told[: len(unions)], chance)
+    errors = None
+    if replicates:
+        errors = _expected_errors(
+            open_simulation_of_release(folder, context), asked, unions, (replicates, workers)
+        )
+    found = []
+    for i, union in enumerate(unions):
+        here = rows.node == i
+        cut = _cut_areas(context, whole[i], told[i][1], told[len(unions) + i][1], rows.answer[here])
+        found.append(
+            _intervals_of_union(context, asked, union, _UnionColumns(rows, columns, errors, here), cut)
+        )
     return Intervals(
         release=context.plan.release.id,
         plan_hash=context.plan.plan_hash,
         query=asked.name,
         coverage=exact_text(chance),
         meaning=intervals_sentence(chance),
+        simulated=SimulatedErrors(replicates=replicates, seed=DEFAULT_SEED) if replicates else None,
         unions=found,
+    )
+
+
+def _expected_errors(
+    simulation: Simulation, query: Query, unions: Sequence[AreaUnion], runs: tuple[int, int]
+) -> Floats:
+    """Return the root mean square error of released counts over replicates, by row of `rows_of_unions`."""
+    replicates, workers = runs
+    context = simulation.context
+    true = rows_of_unions(context, query, unions, simulation.truth[-1]).count
+    squares = np.zeros(len(true), dtype=np.int64)
+    for replicate in simulation.run(replicates, workers=workers):
+        squares += (rows_of_unions(context, query, unions, replicate.leaves).count - true) ** 2
+    return np.sqrt(squares / replicates)
+
+
+def _cut_areas(
+    context: PublicContext, whole: tuple[int, AreaUnion], stddev: Ints, of_whole: Ints, answers: Ints
+) -> CutAreas | None:
+    n_cut, union = whole
+    if not n_cut or not len(answers):
+        return None
+    return CutAreas(
+        level=context.geography.level_names[-2],
+        n_cut=n_cut,
+        mean_stddev=round(float(stddev[answers].mean()) / 1000, 3),
+        mean_stddev_whole=round(float(of_whole[answers].mean()) / 1000, 3) if union.n_areas else None,
     )
 
 
@@ -317,13 +404,23 @@ def coverage_of(given: str | Fraction | None, usual: Fraction) -> Fraction:
     return chance
 
 
+@dataclass(frozen=True, eq=False)
+class _UnionColumns:
+    """Rows and columns of all unions; `here` marks those of one."""
+
+    rows: TableRows
+    columns: Columns
+    errors: Floats | None
+    here: NDArray[np.bool_]
+
+
 def _intervals_of_union(
-    context: PublicContext, query: Query, union: AreaUnion, of: tuple[TableRows, Columns, int]
+    context: PublicContext, query: Query, union: AreaUnion, of: _UnionColumns, cut: CutAreas | None
 ) -> IntervalsOfUnion:
-    rows, columns, number = of
+    rows, columns = of.rows, of.columns
     shape = tuple(len(f.group_labels) for f in query.factors)
     answers = []
-    for i in np.flatnonzero(rows.node == number).tolist():
+    for i in np.flatnonzero(of.here).tolist():
         groups = np.unravel_index(rows.answer[i], shape) if shape else ()
         answers.append(
             IntervalOfAnswer(
@@ -334,7 +431,10 @@ def _intervals_of_union(
                 low=int(columns.low[i]),
                 high=int(columns.high[i]),
                 basis="exact" if columns.exact[i] else "tree",
+                expected_error=None if of.errors is None else round(float(of.errors[i]), 3),
             )
         )
     n_leaves = int(union.leaves(context.geography).sum())
-    return IntervalsOfUnion(area=union.name, n_areas=union.n_areas, n_leaves=n_leaves, answers=answers)
+    return IntervalsOfUnion(
+        area=union.name, n_areas=union.n_areas, n_leaves=n_leaves, cut=cut, answers=answers
+    )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         schema_of,
     )
     from topdown.formats.release_documents import (
+        LISTED_ROWS,
         InvariantKindName,
         InvariantRules,
         Plan,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DOCUMENTS",
+    "LISTED_ROWS",
     "Count",
     "IntervalsHeld",
     "InvariantKindName",

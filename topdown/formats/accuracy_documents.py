@@ -245,6 +245,23 @@ class IntervalOfAnswer(Part, frozen=True, kw_only=True):
     low: Count
     high: Count
     basis: Literal["tree", "exact"]
+    expected_error: Annotated[
+        float | None, Meta(description="Root mean square error of the released count, from simulation")
+    ]
+
+
+class CutAreas(Part, frozen=True, kw_only=True):
+    """What a union would gain from borders along whole areas of the level above the leaves."""
+
+    level: Annotated[str, Meta(description="Level above the leaves")]
+    n_cut: Annotated[Count, Meta(description="Areas of it that lie partly inside")]
+    mean_stddev: Annotated[float, Meta(description="Of the union's answers")]
+    mean_stddev_whole: Annotated[
+        float | None,
+        Meta(
+            description="Of the same answers of all areas that lie inside by half or more; null if there is none"
+        ),
+    ]
 
 
 class IntervalsOfUnion(Part, frozen=True, kw_only=True):
@@ -253,7 +270,16 @@ class IntervalsOfUnion(Part, frozen=True, kw_only=True):
     area: str
     n_areas: Count
     n_leaves: Count
+    cut: Annotated[CutAreas | None, Meta(description="Null where no area is cut")]
     answers: list[IntervalOfAnswer]
+
+
+class SimulatedErrors(Part, frozen=True, kw_only=True):
+    """Where expected errors come from: this plan, simulated with the released records taken for true."""
+
+    truth: Literal["the released records"] = "the released records"
+    replicates: Positive
+    seed: int
 
 
 class Intervals(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.interval"):
@@ -265,6 +291,7 @@ class Intervals(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.
     query: str
     coverage: Rational
     meaning: str
+    simulated: SimulatedErrors | None
     unions: list[IntervalsOfUnion]
 
 

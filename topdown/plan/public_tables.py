@@ -314,6 +314,21 @@ class AreaUnion:
             out |= np.isin(up, at)
         return out
 
+    def along_whole_areas(self, geography: Geography) -> tuple[int, AreaUnion]:
+        """Return how many areas above the leaves it cuts, and the union of those of which it has half or more.
+
+        Args:
+            geography: two levels or more.
+        """
+        parent, n_areas = geography.leaves.parent, len(geography.levels[-2])
+        inside = np.bincount(parent[self.leaves(geography)], minlength=n_areas)
+        of_all = np.bincount(parent, minlength=n_areas)
+        none = np.zeros(0, dtype=np.int64)
+        whole = np.flatnonzero((2 * inside >= of_all) & (inside > 0)).astype(np.int64)
+        members = [none] * len(geography.levels)
+        members[-2] = whole
+        return int(((inside > 0) & (inside < of_all)).sum()), AreaUnion(self.name, tuple(members))
+
 
 def read_unions(path: Path, geography: Geography) -> tuple[AreaUnion, ...]:
     """Read a list of areas: column geocode, of any level, and area, the name of its union, if there are several.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Replicate,
         Simulation,
         open_simulation,
+        open_simulation_of_release,
         open_truth,
         simulate,
     )
@@ -45,6 +46,7 @@ __all__ = [
     "learned_score",
     "loss_of",
     "open_simulation",
+    "open_simulation_of_release",
     "open_truth",
     "queries_of",
     "shown_loss",

@@ -132,6 +132,14 @@ DEFAULT_SEED = 1
 WAITING_PER_WORKER = 2  # finished replicates kept until they are asked for
 
 
+def check_replicates(replicates: int, workers: int) -> None:
+    """Refuse fewer than one replicate or worker (ConfigError C005)."""
+    if replicates < 1 or workers < 1:
+        raise ConfigError(
+            f"cannot make {replicates} replicates with {workers} workers", code="C005", fix="give 1 or more"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Replicate:
     """One release that might have been.
@@ -178,12 +186,7 @@ class Simulation:
         Raises:
             ConfigError: C005 fewer than one replicate or worker.
         """
-        if replicates < 1 or workers < 1:
-            raise ConfigError(
-                f"cannot make {replicates} replicates with {workers} workers",
-                code="C005",
-                fix="give 1 or more",
-            )
+        check_replicates(replicates, workers)
         if min(workers, replicates) > 1:
             return _in_parallel(self, replicates, min(workers, replicates))
         return (self.replicate(number, workers=workers) for number in range(replicates))
@@ -245,7 +248,26 @@ def open_simulation(
     prepared: PreparedRun, truth: Path | MemoryTable, *, seed: int = DEFAULT_SEED, truth_is_public: str = ""
 ) -> Simulation:
     """Check and read the truth, set up the solver; arguments and errors as `simulate`."""
-    context = prepared.context
+    return _opened(prepared.context, truth, seed, truth_is_public, records_form(prepared.run))
+
+
+def open_simulation_of_release(
+    release: Path, context: PublicContext, *, seed: int = DEFAULT_SEED
+) -> Simulation:
+    """Return a simulation of a published release's own plan that takes the released records for true.
+
+    Args:
+        release: its folder. context: as read from it. seed: any integer.
+
+    Raises:
+        ConfigError: C121 it does not pass its verification, C097 it extends another.
+    """
+    return _opened(context, release, seed, "", PLAIN_FORM)
+
+
+def _opened(
+    context: PublicContext, truth: Path | MemoryTable, seed: int, reason: str, form: RecordsForm
+) -> Simulation:
     if context.support is not None:
         raise ConfigError(
             "a plan that extends a release cannot be simulated yet",
@@ -253,7 +275,7 @@ def open_simulation(
             fix="simulate the plan of its base release",
         )
     SimulationBits(seed)  # refuses what is no seed before anything is read
-    origin, read = open_truth(truth, context, truth_is_public, records_form(prepared.run))
+    origin, read = open_truth(truth, context, reason, form)
     leaves = read.leaves.whole()
     if isinstance(truth, MemoryTable):  # no file to name it by
         origin = replace(origin, sha256=records_sha256(leaves))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         interval_ends,
         intervals_of,
         is_exact,
+        listed_ends,
         normal_quantile,
         rows_of,
     )
@@ -48,6 +49,7 @@ __all__ = [
     "interval_ends",
     "intervals_of",
     "is_exact",
+    "listed_ends",
     "normal_quantile",
     "publish",
     "rows_of",

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from topdown.errors import InternalError
+from topdown.formats.release_documents import LISTED_ENDS, LISTED_ROWS
 from topdown.inputs import codes_to_arrow
 from topdown.model import Histogram, LeafTable, Query, Sections
 from topdown.output_paths import joined_name
@@ -246,9 +247,13 @@ def table_bytes(
     columns["count"] = pa.array(rows.count[here])
     more = {}
     if intervals is not None:
-        more = {"rows": rows.listed}
+        more = {"rows": rows.listed} | ({} if intervals.listed is None else {"meaning": LISTED_ROWS})
         columns["estimate"] = pa.array(intervals.estimate[here] / 1000)
         columns["stddev"] = pa.array(intervals.stddev[here] / 1000)
         columns["low"], columns["high"] = pa.array(intervals.low[here]), pa.array(intervals.high[here])
+        if intervals.listed is not None:
+            columns |= dict(
+                zip(LISTED_ENDS, (pa.array(ends[here]) for ends in intervals.listed), strict=True)
+            )
         columns["basis"] = label_column(intervals.exact[here].astype(np.int64), ("tree", "exact"))
     return parquet_bytes(pa.table(columns), "topdown.table", context.plan, more)

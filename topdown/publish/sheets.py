@@ -19,6 +19,7 @@ import pyarrow.csv as pa_csv
 
 from topdown.arrays import Ints
 from topdown.formats import json_bytes
+from topdown.formats.release_documents import LISTED_ENDS, LISTED_ROWS
 from topdown.model import Query, Schema
 from topdown.publish.release_files import write_bytes
 from topdown.publish.table_intervals import Intervals, TableRows
@@ -121,9 +122,11 @@ def write_sheet(folder: Path, sheet: Sheet, *, most_rows: int = MOST_SHEET_ROWS)
 MOST_WIDE = 200  # answers side by side
 
 
-NOTES: dict[Literal["all", "nonzero"], str] = {
+NOTES: dict[Literal["all", "nonzero", "possible"], str] = {
     "all": "Every answer that public facts leave open, zeros too; what is not listed is zero by public facts.",
     "nonzero": "Answers that are zero are left out: there would be more than a million rows.",
+    "possible": "Every answer whose interval does not reach from 0 to 0, zeros too; the interval of what is not listed "
+    "does, or it is zero by public facts.",
 }
 
 
@@ -167,8 +170,11 @@ class SheetAnswers:
 def long_sheet(table: SheetAnswers) -> Sheet:
     """Return one row an area and answer."""
     factors, places, rows = table.query.factors, table.places, table.rows
-    own = free_names([*_identity(places), "count", "estimate", "stddev", "low", "high", "basis"],
-                     [f.name for f in factors])  # fmt: skip
+    ends = () if table.intervals is None or table.intervals.listed is None else LISTED_ENDS
+    own = free_names(
+        [*_identity(places), "count", "estimate", "stddev", "low", "high", *ends, "basis"],
+        [f.name for f in factors],
+    )
     columns, values = _identity_columns(places, own, rows.node)
     key = [own[_identity(places).index(places.column)]]
     shape = tuple(len(f.group_labels) for f in factors)
@@ -186,7 +192,7 @@ def long_sheet(table: SheetAnswers) -> Sheet:
     for column, numbers in zip(measures, _numbers(table), strict=False):
         columns.append(column)
         values.append(numbers)
-    note = f"{NOTES[rows.listed]} {table.sentence}".strip()
+    note = " ".join(filter(None, [NOTES[rows.listed], table.sentence, LISTED_ROWS if ends else ""]))
     path = f"areas/{table.file}" if places.column == "area" else f"tables/{table.file}/{places.kind}"
     return Sheet(path, _title(table), tuple(columns), tuple(values), tuple(key), note)
 
@@ -249,14 +255,20 @@ def _identity_columns(
 
 
 def _measures(unit: str, own: Sequence[str]) -> tuple[SheetColumn, ...]:
+    """Return the columns of counts and intervals; `own` are their names, with ends corrected for listing or without."""
+    corrected = [
+        SheetColumn(name, "integer", f"{end} end of the interval, corrected for being listed", unit)
+        for name, end in zip(own[5:-1], ("Lower", "Upper"), strict=False)
+    ]
     return (
         SheetColumn(own[0], "integer", "Released count", unit),
         SheetColumn(own[1], "number", "Estimate from all noisy numbers; it can be negative", unit),
         SheetColumn(own[2], "number", "Standard deviation of the estimate", unit),
         SheetColumn(own[3], "integer", "Lower end of the interval", unit),
         SheetColumn(own[4], "integer", "Upper end of the interval", unit),
+        *corrected,
         SheetColumn(
-            own[5], "string", "exact: public by policy or by public facts; tree: estimated", "", _BASIS
+            own[-1], "string", "exact: public by policy or by public facts; tree: estimated", "", _BASIS
         ),
     )
 
@@ -271,6 +283,7 @@ def _numbers(table: SheetAnswers) -> list[pa.Array]:
         pa.array(found.stddev / 1000),
         pa.array(found.low),
         pa.array(found.high),
+        *(pa.array(ends) for ends in found.listed or ()),
         _text(_BASIS, found.exact.astype(np.int64)),
     ]
 

@@ -14,13 +14,15 @@ from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erfc, erfcx
 
-from topdown.arrays import Ints
+from topdown.arrays import Floats, Ints
 from topdown.model import Histogram, Query, distinct_rows
 from topdown.plan import Plan, PublicContext
 from topdown.plan.public_tables import AreaUnion
 
 MOST_ROWS = 1_000_000  # of a table that lists zeros
+MOST_POSSIBLE = 20_000_000  # answers that are looked at where somebody asks for all that may be above 0
 
 
 LEAST_ANSWERS = 16  # of a table of leaves whose intervals use those of the areas above
@@ -59,11 +61,12 @@ class TableRows:
     """TableRows of one table.
 
     Args:
-        listed: all: every answer that public facts leave open; nonzero: those above zero.
+        listed: all: every answer that public facts leave open; nonzero: those above zero; possible: those whose
+            interval does not reach from 0 to 0.
         node, answer, count: int64, one a row, by node and answer.
     """
 
-    listed: Literal["all", "nonzero"]
+    listed: Literal["all", "nonzero", "possible"]
     node: Ints
     answer: Ints
     count: Ints
@@ -75,6 +78,7 @@ class Intervals:
 
     Args:
         estimate, stddev: int64, thousandths. low, high: int64, records. exact: bool, whether public by policy.
+        listed: ends corrected for selection, where rows are listed because their count is above 0; see `listed_ends`.
     """
 
     estimate: Ints
@@ -82,6 +86,7 @@ class Intervals:
     low: Ints
     high: Ints
     exact: NDArray[np.bool_]
+    listed: tuple[Ints, Ints] | None = None
 
 
 def normal_quantile(tail: Fraction) -> int:
@@ -89,24 +94,29 @@ def normal_quantile(tail: Fraction) -> int:
     return ceil(Fraction(-NormalDist().inv_cdf(float(tail))) * 1_000_000)
 
 
-def rows_of(context: PublicContext, query: Query, depth: int, answers: Histogram) -> TableRows:
+def rows_of(
+    context: PublicContext, query: Query, depth: int, answers: Histogram, *, possible: int = 0
+) -> TableRows:
     """Return the rows of a table with intervals.
 
     Args:
         context: plan and public facts. query: of the table. depth: index of its level.
-        answers: the table's nonzero answers.
+        answers: the table's nonzero answers. possible: most rows of a table of more than a million that has them all
+            until `possible_rows` takes some away.
     """
     is_open, n = cells_of_answers(context, query), query.n_answers
     patterns, which = distinct_rows(context.rules.open[depth])
     open_answers = patterns.astype(np.int64) @ is_open > 0
-    if int(open_answers.sum(axis=1)[which].sum()) > MOST_ROWS:
+    n_open = int(open_answers.sum(axis=1)[which].sum())
+    if n_open > max(MOST_ROWS, possible):
         return TableRows("nonzero", answers.node, answers.cell, answers.count)
     node, answer = np.nonzero(open_answers[which])
     if not query.factors:  # every area has a total
         node, answer = np.arange(len(which)), np.zeros(len(which), dtype=np.int64)
     count = np.zeros(len(node), dtype=np.int64)
     count[np.searchsorted(node * n + answer, answers.node * n + answers.cell)] = answers.count
-    return TableRows("all", node.astype(np.int64), answer.astype(np.int64), count)
+    listed: Literal["all", "possible"] = "all" if n_open <= MOST_ROWS else "possible"
+    return TableRows(listed, node.astype(np.int64), answer.astype(np.int64), count)
 
 
 def cells_of_answers(context: PublicContext, query: Query) -> Ints:
@@ -161,7 +171,11 @@ def intervals_of(
         low, high = interval_ends(estimate, stddev, 1 - chance, above)
         low, high = np.minimum(low, at.count), np.maximum(high, at.count)
         low, high = np.where(sure, at.count, low), np.where(sure, at.count, high)
-        found[name, depth] = Intervals(estimate, stddev, low, high, sure)
+        listed = None
+        if at.listed == "nonzero":
+            ends = listed_ends(estimate, stddev, at.count, 1 - chance)
+            listed = np.where(sure, at.count, ends[0]), np.where(sure, at.count, ends[1])
+        found[name, depth] = Intervals(estimate, stddev, low, high, sure, listed)
     return found
 
 
@@ -199,6 +213,69 @@ def interval_ends(
     for up, spread in above:
         high = np.minimum(high, (1_000_000 * up + normal_quantile(tails / 4 / len(above)) * spread) // 10**9)
     return np.maximum(np.minimum(low, high), 0), np.maximum(high, 0)
+
+
+def possible_rows(rows: TableRows, intervals: Intervals) -> tuple[TableRows, Intervals]:
+    """Return the rows, and their intervals, whose interval does not reach from 0 to 0.
+
+    Args:
+        rows: every answer that public facts leave open. intervals: of them.
+    """
+    kept = intervals.high > 0
+    estimate, stddev, low, high = (
+        column[kept] for column in (intervals.estimate, intervals.stddev, intervals.low, intervals.high)
+    )
+    return (
+        TableRows("possible", rows.node[kept], rows.answer[kept], rows.count[kept]),
+        Intervals(estimate, stddev, low, high, intervals.exact[kept]),
+    )
+
+
+BELOW_COUNT = 850  # thousandths
+
+
+def listed_ends(estimate: Ints, stddev: Ints, count: Ints, tails: Fraction) -> tuple[Ints, Ints]:
+    """Return the ends of intervals of rows that are listed because their count is above 0.
+
+    A row is taken to be listed where its estimate is above a border, count - 0.85 below the estimate: released counts
+    are estimates moved by an amount that the areas around decide, and rounded. Given that, the estimate of a true count
+    x exceeds what was found with chance R(x) = Q(a) / Q(a - d), a = (estimate - x) / stddev, d = (count - 0.85) /
+    stddev, Q the normal upper tail. The interval has the x with tails / 2 <= R(x) <= 1 - tails / 2, and 0 and 1, which
+    never lie above it, down to R(x) = tails. It holds as often as that model is right, which was measured
+    (docs/explanation/intervals.md).
+
+    Args:
+        estimate, stddev: thousandths; a deviation below 1 is taken as 1.
+        count: above 0. tails: chance of both tails together.
+
+    Returns:
+        low, at most the count, and high, at least the count.
+    """
+    half = float(tails / 2)
+    low, high = np.zeros_like(count), count.copy()
+    while (low < high).any():  # the least x with R(x) above its bound; R increases
+        middle = (low + high) // 2
+        above = _chance_above(estimate, stddev, count, middle) > np.where(middle <= 1, 2 * half, half)
+        low, high = np.where(above, low, np.minimum(middle + 1, high)), np.where(above, middle, high)
+    least = low
+    low = count.copy()
+    high = np.maximum(count, (1_000_000 * estimate + normal_quantile(tails / 2) * stddev) // 10**9)
+    while (low < high).any():  # the greatest x with R(x) at most 1 - half
+        middle = (low + high + 1) // 2
+        below = _chance_above(estimate, stddev, count, middle) <= 1 - half
+        low, high = np.where(below, middle, low), np.where(below, high, np.maximum(middle - 1, low))
+    return least, low
+
+
+def _chance_above(estimate: Ints, stddev: Ints, count: Ints, x: Ints) -> Floats:
+    """Return R(x) of `listed_ends`."""
+    unit = np.maximum(stddev, 1).astype(np.float64) * 2**0.5
+    a = (estimate - 1000 * x) / unit
+    d = (1000 * count - BELOW_COUNT) / unit
+    b = a - d
+    far = np.maximum(b, 0)  # where both tails may be too small for a float
+    ratio = erfcx(np.maximum(a, 0)) / erfcx(far) * np.exp(np.minimum(-d * (a + b), 0))
+    return np.asarray(np.where(b > 0, ratio, erfc(a) / erfc(np.minimum(b, 0))), dtype=np.float64)
 
 
 def rows_of_unions(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import erfc, sqrt
+from math import erfc, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.arrays import Ints
+from topdown.arrays import Floats, Ints
 from topdown.verify.exact_arithmetic import tally
 from topdown.verify.findings import MAX_FINDINGS, Finding, Findings
 from topdown.verify.query_labels import Query
@@ -18,6 +18,11 @@ from topdown.verify.session import Session
 
 LEAST_ANSWERS, ANCESTORS = 16, 2  # of tables of leaves whose upper ends use the areas above; how many of them
 PER_RECORD, PER_UNIT = 1000, 1_000_000  # thousandths of a record, millionths of a quantile
+BELOW_COUNT = (
+    850  # thousandths: how much nearer to the border of being listed an estimate is than its count says
+)
+NEAR = 1e-9  # of chances that two programs find for the same end
+FAR, DEEP = 3.0, 60  # from where a tail is a continued fraction, and how many terms it has
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +59,8 @@ def check_intervals(session: Session, out: Findings) -> str:
             outside = _check_ends(
                 session, out, at, 1 - plan.coverage, _estimates_above(session, out, at, found)
             )
+            if at.numbers.listed == "nonzero":
+                _check_listed_ends(session, out, at, float(1 - plan.coverage))
             n_rows += int(at.free.sum())
             n_outside += int((outside & at.free).sum())
     for at in found.values():
@@ -95,6 +102,7 @@ def _report_rows(
     rows: NDArray[np.bool_],
     text: str,
     shown: tuple[Ints, Ints] | None = None,
+    number: str = "V113",
 ) -> None:
     wrong = np.flatnonzero(rows)
     findings = []
@@ -105,7 +113,7 @@ def _report_rows(
         values = ("", "") if shown is None else (str(shown[0][row]), str(shown[1][row]))
         findings.append(
             Finding(
-                "V113", f"{at.query.name} of {code} ({label}): {text}", at.table.path, row + 1, code, *values
+                number, f"{at.query.name} of {code} ({label}): {text}", at.table.path, row + 1, code, *values
             )
         )
     if len(wrong):
@@ -196,6 +204,68 @@ def _check_ends(
         (most, at.numbers.high),
     )
     return outside
+
+
+def _check_listed_ends(session: Session, out: Findings, at: _PlacedTable, tails: float) -> None:
+    """Hold ends that are corrected for listing against the chances that define them, at each end and beside it."""
+    numbers, count, half = at.numbers, at.table.count, tails / 2
+    low, high = numbers.listed_low, numbers.listed_high
+
+    def chance(x: Ints) -> Floats:
+        return chance_given_listed(numbers.estimate, numbers.stddev, count, x)
+
+    def least(x: Ints) -> Floats:
+        return np.where(x <= 1, tails, half)
+
+    wrong = (low < 0) | (low > count)
+    wrong |= (low < count) & (chance(low) <= least(low) - NEAR)
+    wrong |= (low > 0) & (chance(low - 1) > least(low - 1) + NEAR)
+    beyond = (high < count) | ((high > count) & (chance(high) > 1 - half + NEAR))
+    beyond |= chance(high + 1) <= 1 - half - NEAR
+    exact = numbers.exact
+    wrong, beyond = np.where(exact, low != count, wrong), np.where(exact, high != count, beyond)
+    for rows, name in ((wrong, "listed_low"), (beyond, "listed_high")):
+        text = f"{name} does not follow from count, estimate and deviation"
+        _report_rows(session, out, at, rows, text, number="V220")
+
+
+def chance_given_listed(estimate: Ints, stddev: Ints, count: Ints, x: Ints) -> Floats:
+    """Return Q(a) / Q(b): how often an estimate of a true count x that passes the border of being listed is as large.
+
+    Args:
+        estimate, stddev: thousandths; a = (estimate - x) / stddev, b is a less count - 0.85 deviations.
+    """
+    spread = np.maximum(stddev, 1)
+    a = (estimate - PER_RECORD * x) / spread
+    b = a - (PER_RECORD * count - BELOW_COUNT) / spread
+    exponent = np.where(b > FAR, -(a - b) * (a + b) / 2, 0)
+    deep = _tail_over_density(np.maximum(a, FAR)) / _tail_over_density(np.maximum(b, FAR)) * np.exp(exponent)
+    return np.where(b > FAR, deep, _upper_tail(a) / _upper_tail(np.minimum(b, FAR)))
+
+
+def _upper_tail(z: Floats) -> Floats:
+    """Return the chance that a normal law exceeds z, by a series near the middle and a fraction beyond."""
+    size = np.abs(z)
+    near = np.minimum(size, FAR)
+    term = total = near
+    for k in range(1, DEEP):
+        term = term * near**2 / (2 * k + 1)
+        total = total + term
+    beyond = np.clip(size, FAR, 12 * FAR)  # less than 1e-280 further on
+    tail = np.where(size > FAR, _tail_over_density(beyond) * _density(beyond), 0.5 - _density(near) * total)
+    return np.where(z < 0, 1 - tail, tail)
+
+
+def _density(z: Floats) -> Floats:
+    return np.exp(-(z**2) / 2) / sqrt(2 * pi)
+
+
+def _tail_over_density(z: Floats) -> Floats:
+    """Return Q(z) / density(z) by Laplace's continued fraction, z at least `FAR`."""
+    found = z
+    for k in range(DEEP, 0, -1):
+        found = z + k / found
+    return np.asarray(1 / found, dtype=np.float64)
 
 
 def _check_children_sums(

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
+from topdown.formats.release_documents import LISTED_ENDS, LISTED_ROWS
 from topdown.verify.exact_arithmetic import sums_fit, tally
 from topdown.verify.findings import Finding
 from topdown.verify.plan_reader import PlanFile, table_path
@@ -109,6 +110,7 @@ class TableEstimates:
         listed: stamp `rows`, all or nonzero.
         estimate, stddev: thousandths of a record.
         low, high: records. exact: bool, whether the basis is `exact`.
+        listed_low, listed_high: ends corrected for selection, of a table that lists counts above zero only; else none.
     """
 
     listed: str
@@ -117,6 +119,8 @@ class TableEstimates:
     low: Ints
     high: Ints
     exact: NDArray[np.bool_]
+    listed_low: Ints
+    listed_high: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +153,12 @@ def load_table(
     columns = {"level": TEXT, "geocode": TEXT} | {f.name: TEXT for f in query.factors} | {"count": WHOLE}
     stamps = plan.stamps
     if listed is not None:
-        columns |= {"estimate": REAL, "stddev": REAL, "low": WHOLE, "high": WHOLE, "basis": TEXT}
+        columns |= {"estimate": REAL, "stddev": REAL, "low": WHOLE, "high": WHOLE}
         stamps = stamps | {"rows": listed}
+        if listed == "nonzero":
+            columns |= dict.fromkeys(LISTED_ENDS, WHOLE)
+            stamps = stamps | {"meaning": LISTED_ROWS}
+        columns |= {"basis": TEXT}
     most = len(tree.geocodes[level]) * query.n_answers
     table = ParquetTable(root, path, "V109", "topdown.table", columns, most, stamps).read()
     node = label_positions(table.column("geocode"), tree.geocodes[level])
@@ -178,7 +186,9 @@ def _table_estimates(path: str, table: pa.Table, listed: str) -> TableEstimates:
         raise unreadable("V109", path, "has a basis that is neither tree nor exact")
     estimate, stddev = (_thousandths(path, table.column(name)) for name in ("estimate", "stddev"))
     low, high = int64_array(table.column("low")), int64_array(table.column("high"))
-    return TableEstimates(listed, estimate, stddev, low, high, basis == 1)
+    none = np.zeros(0, dtype=np.int64)
+    corrected = [int64_array(table.column(name)) if listed == "nonzero" else none for name in LISTED_ENDS]
+    return TableEstimates(listed, estimate, stddev, low, high, basis == 1, *corrected)
 
 
 def _thousandths(path: str, column: Any) -> Ints:
@@ -198,7 +208,7 @@ def concat_tables(tables: list[Table], first: list[int]) -> Table:
     all_numbers = [t.numbers for t in tables if t.numbers is not None]
     numbers = None
     if all_numbers:
-        columns = ("estimate", "stddev", "low", "high", "exact")
+        columns = ("estimate", "stddev", "low", "high", "exact", *LISTED_ENDS)
         numbers = TableEstimates(
             all_numbers[0].listed, *(np.concatenate([getattr(n, c) for n in all_numbers]) for c in columns)
         )

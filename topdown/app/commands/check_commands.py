@@ -19,7 +19,7 @@ from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 from topdown.progress import silent
 
 if TYPE_CHECKING:
-    from topdown.formats.accuracy_documents import IntervalsOfUnion
+    from topdown.formats.accuracy_documents import CutAreas, IntervalsOfUnion
     from topdown.verify import Finding, VerifyResult
 
 
@@ -312,16 +312,45 @@ MOST_SHOWN = 40  # answers of a union on the screen
 )
 @click.option("--query", metavar="QUERY", required=True, help='Such as "total", or attributes joined by *.')
 @click.option("--coverage", metavar="A/B", help="Chance, exact; the plan's, or 19/20.")
-def interval(screen: Screen, release: Path, *, areas: Path, query: str, coverage: str | None) -> int:
+@click.option(
+    "--expected-error",
+    "replicates",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Simulate N releases of this plan, the released records taken for true: errors of counts there.",
+)
+@click.option("--workers", metavar="N", default=1, show_default=True, type=click.IntRange(1), help="Of it.")
+def interval(
+    screen: Screen,
+    release: Path,
+    *,
+    areas: Path,
+    query: str,
+    coverage: str | None,
+    replicates: int | None,
+    workers: int,
+) -> int:
     """Print intervals for counts of any union of areas.
 
     Made from all measurements of a release; intervals in its tables cannot be added up. Costs no privacy.
+
+    Draw borders along whole areas of the level above the lowest (block groups): most of the noise of a district
+    comes from those that its border cuts, however large it is. Where areas are cut, the standard deviation along
+    whole ones is shown.
     """
-    found = app.interval(release, areas, query, coverage=coverage)
+    found = app.interval(
+        release, areas, query, coverage=coverage, replicates=replicates or 0, workers=workers
+    )
     screen.document(found)
     for union in found.unions:
         _show_intervals(screen, union)
     screen.blank()
+    if found.simulated is not None:
+        screen.say(
+            f"error: root mean square error of the released count in {found.simulated.replicates:,} simulated "
+            "releases of this plan, with the released records taken for true. An expectation for records like these, "
+            "no guarantee."
+        )
     screen.last(found.meaning, symbol="")
     return EXIT_OK
 
@@ -337,15 +366,31 @@ def _show_intervals(screen: Screen, union: IntervalsOfUnion) -> None:
             f"{at.stddev:,.3f}",
             f"{at.low:,}",
             f"{at.high:,}",
+            *([] if at.expected_error is None else [f"{at.expected_error:,.1f}"]),
             at.basis,
         ]
         for at in union.answers[:MOST_SHOWN]
     ]
-    names = ("count", "estimate", "stddev", "low", "high")
+    names = ["count", "estimate", "stddev", "low", "high"]
+    names += ["error"] if any(at.expected_error is not None for at in union.answers) else []
     columns = [Column("", wraps=True), *(Column(name, right=True) for name in names), Column("basis")]
     screen.table(columns, rows)
     if len(union.answers) > MOST_SHOWN:
         screen.say(dim(f"({len(union.answers) - MOST_SHOWN:,} more answers: --json)"), indent=4)
+    if union.cut is not None:
+        screen.say(_borders_text(union.cut), indent=4)
+
+
+def _borders_text(cut: CutAreas) -> str:
+    """Say what borders along whole areas would change."""
+    many = cut.n_cut > 1
+    text = f"Its border cuts {cut.n_cut:,} area{'s' if many else ''} of level {cut.level}. "
+    if cut.mean_stddev_whole is None:
+        return text + "It holds less than half of each: no border along whole ones is near."
+    return (
+        f"{text}Along whole ones (those inside by half or more) the mean standard deviation would be "
+        f"{cut.mean_stddev_whole:,.1f} instead of {cut.mean_stddev:,.1f}."
+    )
 
 
 @command(
@@ -375,6 +420,11 @@ def _show_intervals(screen: Screen, union: IntervalsOfUnion) -> None:
     "--names", metavar="FILE", type=click.Path(path_type=Path), help="Table geocode, name; more is not read."
 )
 @click.option("--coverage", metavar="A/B", help="Chance of intervals, exact; default: the plan's, if any.")
+@click.option(
+    "--all-cells",
+    is_flag=True,
+    help="Tables too large for zeros: every cell whose interval is not 0 to 0, instead of counts above 0.",
+)
 def tables(
     screen: Screen,
     release: Path,
@@ -385,13 +435,16 @@ def tables(
     areas: Path | None,
     names: Path | None,
     coverage: str | None,
+    all_cells: bool,
 ) -> int:
     """Write tables of a release for ordinary programs.
 
     CSV with every area, names and intervals, a dictionary, codes, datapackage.json, and wide tables for maps. Reads
     published files only; costs no privacy.
     """
-    made = app.tables(release, out, by=by, levels=levels, areas=areas, names=names, coverage=coverage)
+    made = app.tables(
+        release, out, by=by, levels=levels, areas=areas, names=names, coverage=coverage, all_cells=all_cells
+    )
     screen.document(made)
     n_tables = sum(not table.wide for table in made.tables)
     screen.last("Wrote ", bold(made.out), f": {n_tables:,} tables, {made.n_files:,} files")
