@@ -312,20 +312,20 @@ def _accuracy(c: Content) -> str:
     )
 
 
+SOLVE_COLUMNS: dict[str, Form] = {
+    "n_problems": "whole",
+    "n_unconverged": "whole",
+    "max_kkt_residual_persons": "text",
+    "n_roundings": "whole",
+    "n_roundings_optimal": "whole",
+}
+
+
 def _made(c: Content) -> str:
     solved = [
         [
             escape(level["level"]),
-            *(
-                c.number(f"solve.json#/levels/{i}/{key}", form)
-                for key, form in (
-                    ("n_problems", "whole"),
-                    ("n_unconverged", "whole"),
-                    ("max_kkt_residual_persons", "text"),
-                    ("n_roundings", "whole"),
-                    ("n_roundings_optimal", "whole"),
-                )
-            ),
+            *(c.number(f"solve.json#/levels/{i}/{key}", form) for key, form in SOLVE_COLUMNS.items()),
         ]
         for i, level in enumerate(c.at("solve.json#/levels"))
     ]
