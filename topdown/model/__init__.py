@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         ConstraintSystem,
         PublicFacts,
     )
-    from topdown.model.derived_values import DerivedValues
     from topdown.model.exact_tables import (
         ExactArrangement,
         ExactMargins,
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from topdown.model.feasibility import Contradiction, find_contradiction, smallest_conflict
     from topdown.model.geography import (
         Codes,
+        DerivedValues,
         Geography,
         Level,
         codes_of,

@@ -7,17 +7,37 @@ release holds, without an object for each node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count, pairwise
-from typing import Any, TypeVar, final, overload
+from typing import Any, TypeVar, cast, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
 from topdown.errors import DataError
-from topdown.model.derived_values import DerivedValues
+
+V = TypeVar("V")
+
+
+@final
+class DerivedValues:
+    """Values that follow from a frozen one and take much room: made when asked for, forgotten when a stage says so."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def get(self, name: str, make: Callable[[], V]) -> V:
+        """Return the value of a name; it is made if it is not there, the first time or after `release`."""
+        if name not in self._made:
+            self._made[name] = make()
+        return cast("V", self._made[name])
+
+    def release(self) -> None:
+        """Forget all values."""
+        self._made.clear()
+
 
 MOST_PADDING = 4  # times the bytes of all codes that equal widths may take
 
