@@ -13,6 +13,10 @@ from topdown.formats.common import (
     Count,
     CurvePoint,
     EstimateOfLevel,
+    LedgerAttestation,
+    LedgerEnd,
+    LedgerId,
+    LedgerRefund,
     LedgerSecrets,
     LossName,
     Neighbours,
@@ -325,8 +329,12 @@ class UsualEpsilon(Part, frozen=True, kw_only=True):
 
 
 class EverythingReleased(Part, frozen=True, kw_only=True):
-    """What the whole ledger costs, up to this release."""
+    """What the whole ledger costs, as far as the copy in the release goes."""
 
+    ledger: LedgerId
+    up_to: LedgerEnd
+    attestations: list[LedgerAttestation]
+    refunds: list[LedgerRefund]
     data_set: str
     neighbours: str
     unit: str
