@@ -53,7 +53,7 @@ def generate(folder: Path, settings: str, workers: int) -> dict[str, float]:
     run = folder / "run.toml"
     made = [topdown, "init", "--schema", "pl94", "--settings", settings, "--out", str(run)]
     made += ["--records", str(DATA / "persons.csv.gz"), "--leaves", str(DATA / "blocks.csv.gz")]
-    made += ["--witness", str(folder)]  # the data are only read
+    made += ["--registry", str(folder)]  # the data are only read
     subprocess.run(made, check=True, capture_output=True)
     log = folder / "log.jsonl"
     command = [topdown, "generate", str(run), "--out", str(folder / "release"), "--yes"]

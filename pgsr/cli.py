@@ -17,7 +17,7 @@ from topdown.app.commands.program import Program
 COMMANDS = {
     "Commands": {
         "ledger": (
-            "Make the ledger of a data set, or write down what happened to it.",
+            "Make the ledger of a data set, show it, or write down what happened to it.",
             "group_commands",
         ),
         "release": ("Release group sizes once, with exact noise and a ledger.", "group_commands"),

@@ -12,7 +12,17 @@ from msgspec import UNSET, Meta, UnsetType
 
 from topdown.formats import json_schema
 from topdown.formats.command_documents import ErrorPage
-from topdown.formats.common import Count, LedgerId, Part, Positive, Rational, Sha256
+from topdown.formats.common import (
+    Count,
+    LedgerAttestation,
+    LedgerEnd,
+    LedgerId,
+    LedgerRefund,
+    Part,
+    Positive,
+    Rational,
+    Sha256,
+)
 from topdown.made_up import WARNING_FILE
 
 COUNTS, CERTIFICATE, LEDGER, MANIFEST = "counts.parquet", "certificate.json", "ledger.jsonl", "manifest.json"
@@ -129,7 +139,7 @@ class Privacy(Part, frozen=True, kw_only=True):
     secrets: Annotated[list[ProtectedStep], Meta(min_length=1)]
 
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Of the only certificates that are read."""
 LevelName = Annotated[str, Meta(min_length=1, max_length=60, pattern="^[^/\\\\\\x00]+$")]
 
@@ -177,16 +187,26 @@ class Intervals(Part, frozen=True, kw_only=True):
     meaning: Text
 
 
+class LedgerHistory(Part, frozen=True, kw_only=True):
+    """The ledger that paid, as far as the copy in the release goes, and what persons attested or took back."""
+
+    ledger: LedgerId
+    up_to: LedgerEnd
+    attestations: list[LedgerAttestation]
+    refunds: list[LedgerRefund]
+
+
 class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.certificate"):
     """certificate.json: what was measured, what it costs, what is claimed."""
 
-    version: Literal[4] = VERSION
+    version: Literal[5] = VERSION
     engine: Engine
     release: bool
     stamp: Stamp
     truth: Truth | None
     plan_hash: Sha256
     journal: Annotated[str, Meta(pattern="^([0-9a-f]{32})?$")]
+    ledger: Annotated[LedgerHistory | None, Meta(description="null of a simulation")]
     mechanism: MechanismRun
     privacy: Privacy
     total: Whole
@@ -241,12 +261,16 @@ class ReleaseDocument(Part, frozen=True, kw_only=True, tag_field="type", tag="pg
 class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.ledger"):
     """The result of pgsr ledger --json."""
 
-    version: Literal[2] = 2
+    version: Literal[3] = 3
     engine: str
-    id: LedgerId
-    action: Literal["new", "found", "attest", "refund"]
+    ledger: LedgerId
+    action: Literal["new", "found", "show", "move", "attest", "refund"]
     path: str
-    witness: str
+    registry: str
+    head: Annotated[Sha256, Meta(description="SHA-256 of the ledger's last line")]
+    up_to: LedgerEnd
+    attestations: list[LedgerAttestation]
+    refunds: list[LedgerRefund]
     data_set: str
     neighbours: str
     unit: str
@@ -264,12 +288,13 @@ class Checked(Part, frozen=True, kw_only=True):
     n_checked: Count
     n_failed: Count
     findings: Annotated[list[str], Meta(max_length=100)]
+    warnings: list[str]
 
 
 class Verify(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.verify"):
     """The result of pgsr verify --json."""
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     engine: str
     ok: bool
     n_checks: Count

@@ -240,6 +240,7 @@ def verify_document(checks: Sequence[CheckResult]) -> Verify:
                 n_checked=check.n_checked,
                 n_failed=check.n_failed,
                 findings=[finding.text for finding in check.findings],
+                warnings=list(check.warnings),
             )
             for check in checks
         ],

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import click
+from msgspec import to_builtins
 
 from pgsr.group_checks import verify as check_release
 from pgsr.group_checks import verify_document
 from pgsr.group_files import release_document, write_groups
-from pgsr.prepared_release import Release
+from pgsr.prepared_release import Prepared, Release
 from pgsr.releasing import release as release_groups
 from pgsr.releasing import simulate, with_spend_note
 from pgsr.run_settings import (
@@ -28,16 +30,22 @@ from pgsr.run_settings import (
     write_settings,
 )
 from topdown.app.commands.command import StoppedRun, command, said_when_stopped
+from topdown.app.commands.ledger_command import (
+    ACTIONS,
+    document_ledger,
+    refuse_other_options,
+    show_head,
+)
+from topdown.app.commands.spending import confirm
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
-from topdown.app.screens.text_layout import FAIL, OK
+from topdown.app.screens.text_layout import FAIL, OK, WARN, bold
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
-from topdown.privacy.ledger import LedgerLocation
-from topdown.privacy.ledger.ledger_file import attest, open_ledger
+from topdown.privacy.ledger import LedgerLocation, history_lines
 from topdown.progress import Report
 
-Action = Literal["new", "found", "attest", "refund"]
+Action = Literal["new", "found", "show", "move", "attest", "refund"]
 BOUND = ("data_set", "relations", "smallest", "unit")
 
 
@@ -45,22 +53,27 @@ BOUND = ("data_set", "relations", "smallest", "unit")
     "ledger",
     examples=(
         (
-            "pgsr ledger new run.toml --witness /other/disk",
+            "pgsr ledger new run.toml",
             "Make the ledger, and write its id into the run file.",
         ),
         ("pgsr ledger new --groups groups.csv", "Make it, and print the id for --ledger-id."),
+        ("pgsr ledger show run.toml --head", "One line to print with a release and keep apart."),
         (
-            'pgsr ledger attest run.toml --reason "groups moved"',
-            "Go on although the ledger's witness is lost.",
+            "pgsr ledger move run.toml --from /old/secure",
+            "Write down that ledger, groups or registry were moved.",
         ),
         (
-            'pgsr ledger refund run.toml --record 3 --reason burnt --seen-by "A. Person"',
+            'pgsr ledger attest run.toml --by "A. Person" --reason "disk lost"',
+            "Go on although the ledger's registry is lost.",
+        ),
+        (
+            'pgsr ledger refund run.toml --record 3 --reason burnt --by "A. Person"',
             "Refund a charge whose noise was destroyed unseen.",
         ),
     ),
     exits=(0, 2),
 )
-@click.argument("action", metavar="new|attest|refund", type=click.Choice(["new", "attest", "refund"]))
+@click.argument("action", metavar="|".join(ACTIONS), type=click.Choice(ACTIONS))
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--groups", type=click.Path(path_type=Path), help="The file of groups.")
 @click.option("--smallest", type=int, help="Smallest size, 0 or 1 (default).")
@@ -78,36 +91,42 @@ BOUND = ("data_set", "relations", "smallest", "unit")
     type=click.Path(path_type=Path),
     help="Its file (default: in a folder ledger beside the groups).",
 )
-@click.option("--ledger-id", help="With attest and refund: its id, unless the run file names it.")
+@click.option("--ledger-id", help="But with new: its id, unless the run file names it.")
 @click.option(
-    "--witness",
+    "--registry",
     type=click.Path(path_type=Path),
-    help="Folder of its witness (default: that of the groups); best on another disk than the ledger.",
+    help="Folder of its registry (default: that of the groups).",
 )
-@click.option("--reason", default="", help="With attest and refund: why; it stays in the ledger.")
+@click.option("--by", default="", help="With attest: who attests; with refund: who saw the noise destroyed.")
+@click.option("--reason", default="", help="With attest and refund: why. Both are published with releases.")
 @click.option("--record", type=click.IntRange(1), help="With refund: number of the intent.")
-@click.option("--seen-by", default="", help="With refund: who saw that the noise was destroyed.")
+@click.option(
+    "--from",
+    "before",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With move: folder where the registry was.",
+)
+@click.option("--head", is_flag=True, help="With show: one line, to be kept apart.")
 def ledger(
     screen: Screen,
     run: Path | None,
     *,
     action: Action,
     rho: bool,
+    by: str,
     reason: str,
     record: int | None,
-    seen_by: str,
+    before: Path | None,
+    head: bool,
     **options: Any,
 ) -> int:
-    """Make the ledger of a data set, or write down what happened to it. Nothing is released or spent.
+    """Make the ledger of a data set, show it, or write down what happened to it. Nothing is released or spent.
 
     It is bound to its unit of privacy and its neighbour steps. One that is there already is checked and named.
     """
-    if (action == "refund") != (record is not None and bool(seen_by)) or (action == "new") == bool(reason):
-        raise ConfigError(
-            "new takes no reason; attest takes --reason; refund takes --record, --reason and --seen-by",
-            code="C005",
-            fix="see: pgsr ledger --help",
-        )
+    given = {"--by": by, "--reason": reason, "--record": record, "--from": before, "--head": head}
+    refuse_other_options(action, given, "pgsr ledger --help")
     settings = settings_of(run, {key: value for key, value in options.items() if value not in (None, ())})
     if "groups" not in settings:
         raise ConfigError("groups is missing", code="C165", fix="add --groups, or give it in the run file")
@@ -115,16 +134,18 @@ def ledger(
     binding = binding_of(noise=noise, **{key: settings[key] for key in BOUND if key in settings})
     place = ledger_place(settings["groups"], binding, ledger_of(settings))
     if action == "new":
-        return _new_ledger(
-            screen, place, run, settings, "witness" in options and options["witness"] is not None
-        )
+        return _new_ledger(screen, place, run, settings, options.get("registry") is not None)
     refuse_unnamed(place)
-    if action == "attest":
-        attest(place, reason)
-    else:
-        with open_ledger(place) as opened:
-            opened.void(record or 0, reason, seen_by)
-    done = {"attest": "has a new witness", "refund": "has one charge less"}[action]
+    document_ledger(place, action, by, reason, record, before)
+    if head:
+        show_head(screen, place, ledger_state(place, action))
+        return EXIT_OK
+    done = {
+        "show": "is whole",
+        "move": "is at its place",
+        "attest": "was attested to be complete",
+        "refund": "has one charge less",
+    }[action]
     _show_ledger(screen, place, action, f"The ledger {done}; nothing is spent")
     return EXIT_OK
 
@@ -136,7 +157,7 @@ def _new_ledger(
     place = replace(place, id=new_ledger(place))
     if run is not None:
         found = {"ledger_id": place.id} if settings.get("ledger_id") != place.id else {}
-        found |= {"witness": str(place.witness_folder.absolute())} if moved else {}
+        found |= {"registry": str(place.registry_folder.absolute())} if moved else {}
         write_settings(run, found)
     where = f"named in {run}" if run is not None else f"for release: --ledger-id {place.id}"
     done = "New ledger" if made else "The ledger was there"
@@ -146,19 +167,21 @@ def _new_ledger(
 
 def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: str) -> None:
     bound = place.binding
-    screen.document(ledger_state(place, action))
-    near = "beside it: a copy put back brings both; name another --witness"
-    apart = place.witness_folder.resolve() != place.path.parent.resolve()
+    state = ledger_state(place, action)
+    screen.document(state)
     screen.pairs(
         [
             ("ledger", f"{place.id} at {place.path}"),
-            ("witness", f"in {place.witness_folder}" + ("" if apart else f", {near}")),
+            ("registry", str(place.registry)),
+            ("up to", f"record {state.up_to.record} of {state.up_to.date}"),
             (
                 "bound to",
                 f"{bound.data_set}; steps {bound.neighbours} of one {bound.unit}; counts {bound.loss_name}",
             ),
         ]
     )
+    for line in history_lines(to_builtins(state)):
+        screen.item(WARN, line)
     screen.last(last)
 
 
@@ -215,9 +238,9 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
 )
 @click.option("--ledger-id", help="Id of the ledger, as pgsr ledger printed it.")
 @click.option(
-    "--witness",
+    "--registry",
     type=click.Path(path_type=Path),
-    help="Folder of the ledger's witness (default: that of --groups).",
+    help="Folder of the ledger's registry (default: that of --groups).",
 )
 @click.option(
     "--limit",
@@ -230,14 +253,26 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
 @click.option(
     "--truth-is-public", metavar="REASON", help="With --simulate: why unmarked groups are public; stamped."
 )
+@click.option("--approve", metavar="HASH", help="Approve the plan by 4 or more characters of its hash.")
+@click.option("--yes", is_flag=True, help="Approve whatever the plan is.")
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run in --out.")
 @click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the tables that is not read.")
 @click.option("--out", type=click.Path(path_type=Path), help="New folder for the release.")
-def release(screen: Screen, run: Path | None, *, again: bool, resume: bool, **options: Any) -> int:
+def release(
+    screen: Screen,
+    run: Path | None,
+    *,
+    approve: str | None,
+    yes: bool,
+    again: bool,
+    resume: bool,
+    **options: Any,
+) -> int:
     """Release the number of groups of every size in every region.
 
-    The data are checked before the ledger is opened; a durable intent precedes the first draw.
+    The data are checked before the ledger is opened; a person approves the plan, on a terminal or by --approve or
+    --yes; a durable intent precedes the first draw.
     """
     given = {key: value for key, value in options.items() if value not in (None, ())}
     settings = settings_of(run, given)
@@ -247,7 +282,12 @@ def release(screen: Screen, run: Path | None, *, again: bool, resume: bool, **op
                 f"{needed} is missing", code="C165", fix=f"add --{needed}, or give it in the run file"
             )
     progress = follow(screen)
-    made = _release_or_simulate(settings, again=again, resume=resume, report=progress)
+
+    def approved(plan: Prepared) -> None:
+        progress.close()
+        _ask_approval(screen, plan, settings, approve, yes=yes)
+
+    made = _release_or_simulate(settings, approved, again=again, resume=resume, report=progress)
     progress.close()
     if not made.stamp:
         charged = figures.loss("epsilon" if made.calibration.noise == "geometric" else "rho", made.charged)
@@ -259,7 +299,25 @@ def release(screen: Screen, run: Path | None, *, again: bool, resume: bool, **op
     return EXIT_OK
 
 
-def _release_or_simulate(settings: dict[str, Any], *, again: bool, resume: bool, report: Report) -> Release:
+def _ask_approval(
+    screen: Screen, plan: Prepared, settings: dict[str, Any], approve: str | None, *, yes: bool
+) -> None:
+    """Get the approval of a plan, on a terminal or from the command line, before the ledger is opened."""
+    noise = plan.calibration
+    loss = figures.loss("epsilon" if noise.noise == "geometric" else "rho", noise.loss)
+    data_set = source_of(settings).data_set
+    words = ("Plan ", bold(plan.plan_hash[:8]), f' spends {loss} of data set "{data_set}".')
+    confirm(screen, plan.plan_hash, (words,), approve, yes=yes, look="pgsr release without --approve")
+
+
+def _release_or_simulate(
+    settings: dict[str, Any],
+    approve: Callable[[Prepared], None],
+    *,
+    again: bool,
+    resume: bool,
+    report: Report,
+) -> Release:
     @with_spend_note
     def made() -> Release:
         plan, source, out = plan_of(settings), source_of(settings), settings["out"]
@@ -267,7 +325,7 @@ def _release_or_simulate(settings: dict[str, Any], *, again: bool, resume: bool,
             why = settings.get("truth_is_public", "")
             return simulate(plan, source, settings["simulate"], out, truth_is_public=why, report=report)
         policy = policy_of(settings, again=again, resume=resume)
-        return release_groups(plan, source, out, ledger_of(settings), policy, report=report)
+        return release_groups(plan, source, out, ledger_of(settings), policy, approve=approve, report=report)
 
     return made()
 
@@ -336,6 +394,8 @@ def verify(screen: Screen, folder: Path) -> int:
         )
         for finding in check.findings[:5]:
             screen.say(finding.text, indent=6)
+        for text in check.warnings:
+            screen.item(WARN, text, indent=6)
     if failed:
         screen.last(f"{len(failed)} of {len(checks)} checks failed. All findings: --json", symbol=FAIL)
         return EXIT_CHECK_FAILED

@@ -51,7 +51,7 @@ from topdown.errors import ConfigError, DataError
 from topdown.formats import json_bytes
 from topdown.made_up import WARNING_FILE
 from topdown.output_paths import refuse_existing, refuse_release
-from topdown.privacy.ledger import Disk
+from topdown.privacy.ledger import Disk, ledger_history, read_book
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +76,7 @@ def release_contents(made: Release, ledger: bytes = b"") -> dict[str, bytes]:
         COUNTS: table_bytes(
             plan, dict(zip((COUNT, LOWER, UPPER), (made.counts, *made.bounds), strict=True)), made.stamp
         ),
-        CERTIFICATE: json_bytes(certificate_document(made)),
+        CERTIFICATE: json_bytes(certificate_document(made, ledger)),
     }
     if made.is_release:
         return found | {LEDGER: ledger}
@@ -164,8 +164,13 @@ def hash_sections(plan: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plan, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def certificate_document(made: Release) -> dict[str, Any]:
-    """Return the certificate document: everything public that a checker needs."""
+def certificate_document(made: Release, ledger: bytes = b"") -> dict[str, Any]:
+    """Return the certificate document: everything public that a checker needs.
+
+    Args:
+        made: the release.
+        ledger: see `release_contents`.
+    """
     proof, plan = made.estimate.certificate, made.prepared
     return {
         "type": "pgsr.certificate",
@@ -176,6 +181,7 @@ def certificate_document(made: Release) -> dict[str, Any]:
         "truth": None if made.origin is None else made.origin.to_document(),
         "plan_hash": plan.plan_hash,
         "journal": made.journal,
+        "ledger": ledger_history(read_book(ledger, Path(LEDGER))[0]) if ledger else None,
         **plan.sections,
         **_choice_section(made),
         "intervals": {

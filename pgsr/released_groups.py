@@ -217,7 +217,7 @@ def check_ledger(files: ReleasedFiles) -> Findings:
     document = files.certificate
     if not document["release"]:
         check.n_checked, check.text = 1, f"none: {document['stamp']}"
-        if not document["stamp"] or document["journal"]:
+        if not document["stamp"] or document["journal"] or document["ledger"] is not None:
             check.fail("a simulation must be stamped and charge nothing")
         return check
     try:
@@ -226,6 +226,8 @@ def check_ledger(files: ReleasedFiles) -> Findings:
         check.add(error.finding)
         return check
     check_order(ledger, check)
+    check.warnings += ledger.persons_said
+    _check_history(check, ledger, document["ledger"])
     first = ledger.lines[0]
     commits = [line for line in ledger.commits if line.journal == document["journal"]]
     if not isinstance(first, Opened) or not commits or ledger.lines[-1] is not commits[-1]:
@@ -242,6 +244,21 @@ def check_ledger(files: ReleasedFiles) -> Findings:
         f"chain of {len(ledger.lines)} records unbroken, {ledger.charged} charged so far"
     )
     return check
+
+
+def _check_history(check: Findings, ledger: LedgerFile, stated: dict[str, Any] | None) -> None:
+    """Expect the certificate to say which ledger it is, where its copy ends, and what persons attested or took back."""
+    due = {
+        "ledger": getattr(ledger.lines[0], "ledger", ""),
+        "up_to": ledger.up_to,
+        "attestations": ledger.attestations,
+        "refunds": ledger.refunds,
+    }
+    check.n_checked += 1
+    if stated != due:
+        check.fail(
+            "the certificate states another ledger, end, attestation or refund than ledger.jsonl holds"
+        )
 
 
 def _check_charges(check: Findings, files: ReleasedFiles, bound: Opened, mine: list[Charge]) -> None:

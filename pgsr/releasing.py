@@ -402,6 +402,7 @@ def release(
     ledger: LedgerFile = OWN_LEDGER,
     policy: Policy = OWN_POLICY,
     *,
+    approve: Callable[[Prepared], None] = lambda _: None,
     report: Report = silent,
     disk: Disk | None = None,
 ) -> Release:
@@ -417,6 +418,8 @@ def release(
         out: folder to write; what is paid for must outlive a crash.
         ledger: that of the data set, which must exist (see `new_ledger`).
         policy: what may be charged.
+        approve: called with what will be released before the ledger is opened; raises to refuse. A call of this
+            function is the approval if it is not given.
         report: called with progress.
         disk: another model of the disk, for tests.
 
@@ -436,9 +439,10 @@ def release(
     prepared, leaves = _prepare(plan, source, regions, noise, report)
     place = ledger_place(source.file, plan.binding(source.data_set), ledger)
     refuse_unnamed(place)
-    refuse_inside(folder, "out", (place.path, place.witness_folder, *source.files))
+    refuse_inside(folder, "out", (place.path, place.registry_folder, *source.files))
     refuse_needed(place.path, "ledger", source.files)
     refuse_unverifiable(prepared)
+    approve(prepared)
     return run_release(prepared, prepared.truth(leaves), place, folder, policy, report, disk or Disk())
 
 

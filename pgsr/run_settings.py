@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct, convert, structs
 
 from pgsr.estimators import PARENT, Mechanism, mechanism_named, vector_kind
 from pgsr.exact_arguments import fraction
@@ -28,15 +28,15 @@ from pgsr.neighbours import Relation, default_steps, relation_name, steps_in_ord
 from pgsr.vectors import Kind
 from topdown import __version__
 from topdown.arrays import Ints
-from topdown.errors import BudgetError, ConfigError
+from topdown.errors import ConfigError
 from topdown.formats.strict_toml import read_toml
 from topdown.output_paths import checked_name
-from topdown.privacy.ledger import Disk, LedgerBinding, LedgerLocation
+from topdown.privacy.ledger import Disk, LedgerBinding, LedgerLocation, RecordsFile, ledger_history
 from topdown.privacy.ledger.ledger_file import check_ledger, create_ledger, ledger_missing, read_ledger
 from topdown.privacy.ledger.ledger_records import exact_text
 
 DATA_SET, UNIT = "groups", "person"
-FOLDER = "ledger"  # of the ledger, beside the groups; its witness lies with the groups
+FOLDER = "ledger"  # of the ledger, beside the groups; its registry lies with the groups
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class LedgerFile:
     Args:
         path: its file; by default in a folder `ledger` beside the groups, whatever folder a release is written to.
         id: its random id; empty if it is not known yet.
-        witness: folder of its witness; by default that of the groups.
+        registry: folder of its registry; by default that of the groups.
 
     Raises:
         ConfigError: a path that no file can have (C172).
@@ -54,11 +54,11 @@ class LedgerFile:
 
     path: Path | str | None = None
     id: str = ""
-    witness: Path | str | None = None
+    registry: Path | str | None = None
 
     def __post_init__(self) -> None:
         _refuse_odd_path("ledger", self.path)
-        _refuse_odd_path("witness", self.witness)
+        _refuse_odd_path("registry", self.registry)
 
 
 def binding_of(
@@ -98,7 +98,8 @@ def ledger_place(groups: Path | None, binding: LedgerBinding, file: LedgerFile) 
         )
     home = (Path(str(file.path)) if groups is None else groups).absolute().parent
     path = home / FOLDER / f"{binding.data_set}.ledger.jsonl" if file.path is None else Path(file.path)
-    return LedgerLocation(path, home if file.witness is None else Path(file.witness), file.id, binding)
+    folder = home if file.registry is None else Path(file.registry)
+    return LedgerLocation(path, folder, file.id, binding, None if groups is None else RecordsFile(groups))
 
 
 def new_ledger(place: LedgerLocation) -> str:
@@ -106,7 +107,8 @@ def new_ledger(place: LedgerLocation) -> str:
 
     Raises:
         BudgetError: the ledger that is there is another one, bound to something else (B007), damaged (B006), or at
-            odds with its witness (B008, B012); the named one is not there (B011); the witness has no folder (B014).
+            odds with its registry (B008, B016); the named one is not there (B011); the data set has another (B017);
+            the registry has no folder (B019).
     """
     there = read_ledger(place.path)
     if there.opened is not None:
@@ -115,32 +117,26 @@ def new_ledger(place: LedgerLocation) -> str:
         return place.id
     if place.id:
         raise ledger_missing(place.path, place.binding.data_set)
-    if not place.witness_folder.is_dir():
-        raise BudgetError(
-            f"there is no folder {place.witness_folder} for the witness of the ledger",
-            code="B014",
-            file=str(place.witness_folder),
-            fix="make it, or mount its disk, and run the same command again",
-        )
-    return create_ledger(place.path, place.witness_folder, place.binding)
+    return create_ledger(place).id
 
 
-def ledger_state(place: LedgerLocation, action: Literal["new", "found", "attest", "refund"]) -> LedgerState:
+def ledger_state(
+    place: LedgerLocation, action: Literal["new", "found", "show", "move", "attest", "refund"]
+) -> LedgerState:
     """Return what a ledger is bound to and holds, after an action on it."""
     book, bound = read_ledger(place.path), place.binding
-    return LedgerState(
-        engine=__version__,
-        id=place.id,
-        action=action,
-        path=str(place.path),
-        witness=str(place.witness_folder),
-        data_set=bound.data_set,
-        neighbours=bound.neighbours,
-        unit=bound.unit,
-        loss_name="rho" if bound.loss_name == "rho" else "epsilon",
-        charged=exact_text(book.charged),
-        n_records=len(book.entries),
-    )
+    plain = {
+        "type": "pgsr.ledger",
+        "engine": __version__,
+        "action": action,
+        "path": str(place.path),
+        "registry": str(place.registry),
+        "head": book.head,
+        **vars(bound),
+        "charged": exact_text(book.charged),
+        "n_records": len(book.entries),
+    }
+    return convert(plain | ledger_history(book), LedgerState)
 
 
 def refuse_unnamed(place: LedgerLocation) -> None:
@@ -310,7 +306,7 @@ class Policy:
         return None if self.limit is None else fraction("limit", self.limit)
 
 
-PATHS = ("groups", "hierarchy", "public", "ledger", "witness", "out")
+PATHS = ("groups", "hierarchy", "public", "ledger", "registry", "out")
 Settings = Mapping[str, Any]
 
 
@@ -335,7 +331,7 @@ class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     data_set: str | None = None
     ledger: str | None = None
     ledger_id: str | None = None
-    witness: str | None = None
+    registry: str | None = None
     limit: Fraction | None = None
     limit_reason: str | None = None
     ignore: tuple[str, ...] | None = None
@@ -379,7 +375,7 @@ def source_of(settings: Settings) -> Source:
 
 def ledger_of(settings: Settings) -> LedgerFile:
     """Return which ledger is charged."""
-    return LedgerFile(settings.get("ledger"), settings.get("ledger_id", ""), settings.get("witness"))
+    return LedgerFile(settings.get("ledger"), settings.get("ledger_id", ""), settings.get("registry"))
 
 
 def policy_of(settings: Settings, *, again: bool, resume: bool) -> Policy:

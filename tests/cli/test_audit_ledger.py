@@ -39,7 +39,7 @@ def test_two_releases_are_one_composition(topdown, twice, check):
     assert max(Fraction(a["epsilon"]["1e-10"][1]) for a in apart) < low
     assert high < sum(Fraction(a["epsilon"]["1e-10"][1]) for a in apart)
     assert said.document["conditional_on"] == ["population of the land"]
-    assert "everything ever released" in row["sentence"]
+    assert "everything charged to data set" in row["sentence"]
     assert "population of the land" in row["sentence"]
     assert f"{row['right_in_100']} times in 100" in row["sentence"]
     text = topdown("audit", "--ledger", twice).out
@@ -64,7 +64,7 @@ def ledger_of(
     folder.mkdir()
     binding = LedgerBinding("people", neighbours, "household", laws[0][0].loss_name)
     path = folder / "ledger.jsonl"
-    place = LedgerLocation(path, folder, create_ledger(path, folder, binding), binding)
+    place = create_ledger(LedgerLocation(path, folder, "", binding))
     with open_ledger(place) as ledger:
         for number, drawn in enumerate(laws):
             intent = Intent(f"r{number}", "ab" * 32, drawn, exact, 1, ("block",), f"j{number}")
@@ -112,7 +112,7 @@ def test_pure_losses_add_up(topdown, tmp_path, check):
 def test_an_empty_ledger_and_no_ledger(topdown, tmp_path):
     """A book without a charge has no number; a file that is no ledger is refused."""
     binding = LedgerBinding("people", "bounded", "person", "rho")
-    create_ledger(tmp_path / "new.jsonl", tmp_path, binding)
+    create_ledger(LedgerLocation(tmp_path / "new.jsonl", tmp_path, "", binding))
     assert "Nothing was ever charged" in topdown("audit", "--ledger", tmp_path / "new.jsonl").out
     (tmp_path / "x").write_text("")
     refused = topdown("audit", "--ledger", tmp_path / "x")

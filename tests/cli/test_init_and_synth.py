@@ -46,14 +46,14 @@ def test_synth_then_plan(topdown, check):
     assert "400 made-up people" in forced.out
 
 
-def test_a_witness_goes_where_it_is_asked_for(topdown, tmp_path):
-    """Records in a folder that must not be written to need their ledger's witness elsewhere."""
+def test_a_registry_goes_where_it_is_asked_for(topdown, tmp_path):
+    """Records in a folder that must not be written to need their ledger's registry elsewhere."""
     (tmp_path / "data").mkdir()
     (tmp_path / "w").mkdir()
     files = ("--records", tmp_path / "data/p.csv", "--leaves", tmp_path / "data/l.csv")
-    said = topdown("init", *files, "--out", tmp_path / "run.toml", "--witness", tmp_path / "w")
+    said = topdown("init", *files, "--out", tmp_path / "run.toml", "--registry", tmp_path / "w")
     assert said.code == 0, said.err
     assert not list((tmp_path / "data").iterdir())
-    (witness,) = (tmp_path / "w").iterdir()
-    assert witness.name.endswith(".witness.json")
-    assert topdown("ledger", "attest", tmp_path / "run.toml", "--reason", "a test").code == 0
+    (registry,) = (tmp_path / "w").iterdir()
+    assert registry.name.endswith(".registry")
+    assert topdown("ledger", "attest", tmp_path / "run.toml", "--by", "A", "--reason", "a test").code == 0

@@ -41,14 +41,14 @@ def test_a_release_goes_on_where_nobody_has_the_records(topdown, toy, tmp_path):
     there.mkdir()
     for name in ("ledger", "release"):
         shutil.copytree(here / name, there / name)
-    for path in (here / "leaves.csv", *here.glob("*.witness.json")):
-        shutil.copy(path, there / "ledger" if path.name.endswith(".witness.json") else there)
+    for path in (here / "leaves.csv", *here.glob("*.registry")):
+        shutil.copy(path, there / "ledger" if path.name.endswith(".registry") else there)
     command = ("generate", there / "run.toml", "--out", there / "release", "--resume", "--yes", "--json")
     text = (here / "run.toml").read_text()
     (there / "run.toml").write_text(text)
     said = topdown(*command)
-    assert (said.code, said.document["code"]) == (2, "B012")
-    (there / "run.toml").write_text(text.replace("[ledger]\n", '[ledger]\nwitness = "ledger"\n'))
+    assert (said.code, said.document["code"]) == (2, "B016")
+    (there / "run.toml").write_text(text.replace("[ledger]\n", '[ledger]\nregistry = "ledger"\n'))
     assert topdown(*command, "--workers", 1).code == 0
     assert n_intents(there / "ledger" / "persons.jsonl") == 1
 

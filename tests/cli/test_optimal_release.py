@@ -66,9 +66,7 @@ def test_the_whole_way(topdown, land, released, check):
 def test_the_ledger_says_both_limits(topdown, land, check):
     """A limit of delta that nobody sees is one that nobody keeps."""
     text = (land / "toy" / "run.toml").read_text()
-    shown = topdown(
-        "ledger", "attest", land / "toy" / "run.toml", "--reason", "looked at it", "--json"
-    ).document
+    shown = topdown("ledger", "show", land / "toy" / "run.toml", "--json").document
     check(shown)
     assert (shown["limit"], shown["delta_limit"]) == ("9", "1/100000")
     assert (shown["charged"], shown["charged_delta"]) == ("4", "1/100000")
@@ -144,6 +142,8 @@ def test_a_ledger_of_rho_refuses_with_the_reason(topdown, toy):
 def test_init_writes_both_limits_for_such_settings(topdown, toy, tmp_path):
     """A run file that init makes of optimal settings must be one that plan takes."""
     run = toy(Path("toy"))
+    for registry in Path("toy").glob("*.registry"):
+        registry.unlink()
     settings = (Path(__file__).resolve().parents[2] / "settings" / "toy.toml").read_text()
     Path("best.toml").write_text(optimal(settings + "\n").replace('name = "toy"', 'name = "best"', 1))
     text = run_file_text(

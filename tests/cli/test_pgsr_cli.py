@@ -27,20 +27,20 @@ FORBIDDEN = (
 
 def test_synth_ledger_release_verify(practice, capsys):
     """The four commands a newcomer types first."""
-    code, out, _ = run_pgsr(capsys, "release", practice / "run.toml")
+    code, out, _ = run_pgsr(capsys, "release", practice / "run.toml", "--yes")
     assert code == 0
     assert "Release written" in out
     code, out, _ = run_pgsr(capsys, "verify", practice / "release")
     assert code == 0
     assert "9 of 9 checks passed" in out
-    code, _, err = run_pgsr(capsys, "release", practice / "run.toml", "--out", practice / "second")
+    code, _, err = run_pgsr(capsys, "release", practice / "run.toml", "--yes", "--out", practice / "second")
     assert code == 2
     assert "error[B013]" in err
 
 
 def test_verify_reports_a_changed_file(practice, capsys):
     """A failed check is exit code 1, not an error."""
-    run_pgsr(capsys, "release", practice / "run.toml")
+    run_pgsr(capsys, "release", practice / "run.toml", "--yes")
     (practice / "release" / "counts.parquet").write_bytes(b"not parquet")
     code, out, _ = run_pgsr(capsys, "verify", practice / "release")
     assert code == 1
@@ -62,7 +62,9 @@ def test_documents_keep_to_their_schemas(practice, capsys, check, tmp_path):
         lines = [row for row in text.splitlines() if "--rho" not in extra or not row.startswith("epsilon")]
         (practice / "run.toml").write_text("\n".join(lines) + "\n")
         folder = practice / name
-        code, out, _ = run_pgsr(capsys, "release", practice / "run.toml", *extra, "--out", folder, "--json")
+        code, out, _ = run_pgsr(
+            capsys, "release", practice / "run.toml", "--yes", *extra, "--out", folder, "--json"
+        )
         assert code == 0
         check(json.loads(out))
         code, out, _ = run_pgsr(capsys, "verify", folder, "--json")
@@ -76,7 +78,7 @@ def test_documents_keep_to_their_schemas(practice, capsys, check, tmp_path):
         ["ledger", "new", practice / "run.toml"],
         ["audit", "--shape", "tiny"],
         ["compare", "--shape", "tiny", "--epsilon", "1", "--repeats", "1"],
-        ["release", practice / "run.toml", "--epsilon", "0"],
+        ["release", practice / "run.toml", "--yes", "--epsilon", "0"],
     ):
         _, out, _ = run_pgsr(capsys, *arguments, "--json")
         check(json.loads(out))
@@ -117,14 +119,14 @@ def test_the_certificate_schema_can_fail(practice, capsys, check, break_it):
 )
 def test_user_errors_show_code_and_fix(practice, capsys, arguments, code):
     """Every user error: exit 2, its code, a fix line, no traceback, nothing written."""
-    got, out, err = run_pgsr(capsys, "release", practice / "run.toml", *arguments)
+    got, out, err = run_pgsr(capsys, "release", practice / "run.toml", "--yes", *arguments)
     assert got == 2
     assert out == ""
     assert f"error[{code}]" in err
     assert "fix" in err
     assert "Traceback" not in err
     assert not (practice / "release").exists()
-    got, out, _ = run_pgsr(capsys, "release", practice / "run.toml", *arguments, "--json")
+    got, out, _ = run_pgsr(capsys, "release", practice / "run.toml", "--yes", *arguments, "--json")
     document = json.loads(out)
     assert (got, code) == (2, document["code"])
     assert (["this run spent", "nothing"] in document["details"]) == (code != "C005")
@@ -149,7 +151,7 @@ def test_run_files_are_strict(practice, capsys, line, code):
         if row.split("=")[0] != line.split("=")[0]
     ]
     (practice / "run.toml").write_text("\n".join([*text, line]) + "\n")
-    got, _, err = run_pgsr(capsys, "release", practice / "run.toml")
+    got, _, err = run_pgsr(capsys, "release", practice / "run.toml", "--yes")
     assert got == 2
     assert f"error[{code}]" in err
 

@@ -1,4 +1,4 @@
-"""The ledger of pgsr on its command line: where it lies, that it is made once, witnesses, and charges taken back."""
+"""The ledger of pgsr on its command line: where it lies, that it is made once, its registry, and charges taken back."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tests.helpers.commands import run_pgsr
 
 def test_the_ledger_lies_with_the_data(practice, capsys, tmp_path):
     """Another output folder must not find an empty ledger: the second release of the same data is refused."""
-    assert run_pgsr(capsys, "release", practice / "run.toml", "--out", tmp_path / "here")[0] == 0
+    assert run_pgsr(capsys, "release", practice / "run.toml", "--yes", "--out", tmp_path / "here")[0] == 0
     assert (practice / "ledger" / "made-up-tiny.ledger.jsonl").is_file()
     assert not list(tmp_path.glob("*.jsonl"))
     code, _, err = run_pgsr(
-        capsys, "release", practice / "run.toml", "--out", tmp_path / "elsewhere" / "there"
+        capsys, "release", practice / "run.toml", "--yes", "--out", tmp_path / "elsewhere" / "there"
     )
     assert code == 2
     assert "error[B013]" in err
@@ -25,59 +25,78 @@ def test_the_ledger_is_made_once_and_named(practice, capsys):
     text = (practice / "run.toml").read_text()
     assert run_pgsr(capsys, "ledger", "new", practice / "run.toml")[0] == 0
     assert text == (practice / "run.toml").read_text()
-    code, _, err = run_pgsr(capsys, "release", practice / "run.toml", "--unit", "household")
+    code, _, err = run_pgsr(capsys, "release", practice / "run.toml", "--yes", "--unit", "household")
     assert (code, "error[B007]" in err, "unit of privacy" in err) == (2, True, True)
     (practice / "ledger" / "made-up-tiny.ledger.jsonl").unlink()
-    for command in (["ledger", "new"], ["release"]):
+    for command in (["ledger", "new"], ["release", "--yes"]):
         code, _, err = run_pgsr(capsys, *command, practice / "run.toml")
         assert (code, "error[B011]" in err) == (2, True)
     assert not (practice / "release").exists()
 
 
-def test_the_witness_can_lie_apart_and_be_lost(practice, capsys, check, tmp_path):
-    """Ledger and witness on one disk are put back together; a lost witness must not end all releases for ever."""
+def test_the_registry_can_lie_apart_and_be_lost(practice, capsys, check, tmp_path):
+    """Ledger and registry on one disk are put back together; a lost registry must not end all releases for ever."""
     for path in (*practice.glob("ledger*"), *practice.glob("ledger/*")):
         path.unlink() if path.is_file() else None
     lines = [row for row in (practice / "run.toml").read_text().splitlines() if "ledger_id" not in row]
     (practice / "run.toml").write_text("\n".join(lines) + "\n")
     apart = tmp_path / "other-disk"
-    code, _, err = run_pgsr(capsys, "ledger", "new", practice / "run.toml", "--witness", apart)
-    assert (code, "B014" in err) == (2, True)
+    code, _, err = run_pgsr(capsys, "ledger", "new", practice / "run.toml", "--registry", apart)
+    assert (code, "B019" in err) == (2, True)
     apart.mkdir()
-    code, out, _ = run_pgsr(capsys, "ledger", "new", practice / "run.toml", "--witness", apart, "--json")
+    code, out, _ = run_pgsr(capsys, "ledger", "new", practice / "run.toml", "--registry", apart, "--json")
     made = json.loads(out)
     check(made)
-    assert (0, "new", str(apart)) == (code, made["action"], made["witness"])
-    witness = apart / f"ledger-{made['id']}.witness.json"
-    assert run_pgsr(capsys, "release", practice / "run.toml")[0] == 0
-    witness.unlink()
-    again = ("release", practice / "run.toml", "--out", tmp_path / "second", "--again", "--limit", "1")
+    registry = apart / f"ledger-{made['ledger']}.registry"
+    assert (0, "new", str(registry)) == (code, made["action"], made["registry"])
+    assert run_pgsr(capsys, "release", practice / "run.toml", "--yes")[0] == 0
+    registry.unlink()
+    again = (
+        "release",
+        practice / "run.toml",
+        "--yes",
+        "--out",
+        tmp_path / "second",
+        "--again",
+        "--limit",
+        "1",
+    )
     code, _, err = run_pgsr(capsys, *again)
-    assert (code, "B012" in err, "pgsr ledger attest" in " ".join(err.split())) == (2, True, True)
+    assert (code, "B016" in err, "pgsr ledger attest" in " ".join(err.split())) == (2, True, True)
     code, out, _ = run_pgsr(
-        capsys, "ledger", "attest", practice / "run.toml", "--reason", "disk replaced", "--json"
+        capsys,
+        "ledger",
+        "attest",
+        practice / "run.toml",
+        "--by",
+        "A. Person",
+        "--reason",
+        "disk replaced",
+        "--json",
     )
     check(json.loads(out))
-    assert (code, witness.is_file()) == (0, True)
+    assert (code, registry.is_file()) == (0, True)
     assert run_pgsr(capsys, *again)[0] == 0
 
 
-def test_a_charge_can_be_taken_back_with_a_witness(practice, capsys, check, tmp_path):
+def test_a_charge_can_be_taken_back_by_a_person(practice, capsys, check, tmp_path):
     """Noise nobody saw need not count for ever, but only with a name and a reason; what is published stays charged."""
     ledger = practice / "ledger" / "made-up-tiny.ledger.jsonl"
     void = ("ledger", "refund", practice / "run.toml", "--record", "1", "--reason", "power cut")
     assert run_pgsr(capsys, *void)[0] == 2
     assert run_pgsr(capsys, "ledger", "attest", practice / "run.toml")[0] == 2
     assert run_pgsr(capsys, "ledger", "new", practice / "run.toml", "--reason", "x")[0] == 2
-    assert run_pgsr(capsys, "release", practice / "run.toml")[0] == 0
-    code, _, err = run_pgsr(capsys, *void, "--seen-by", "A. Person")
+    assert run_pgsr(capsys, "release", practice / "run.toml", "--yes")[0] == 0
+    code, _, err = run_pgsr(capsys, *void, "--by", "A. Person")
     assert (code, "B009" in err) == (2, True)
     cut = next(i for i, row in enumerate(ledger.read_text().splitlines()) if '"kind":"begin"' in row)
     whole = ledger.read_bytes().splitlines(keepends=True)
     ledger.write_bytes(b"".join(whole[:cut]))
-    next(practice.glob("*.witness.json")).unlink()
-    assert run_pgsr(capsys, "ledger", "attest", practice / "run.toml", "--reason", "a test")[0] == 0
-    code, out, _ = run_pgsr(capsys, *void, "--seen-by", "A. Person", "--json")
+    next(practice.glob("*.registry")).unlink()
+    assert (
+        run_pgsr(capsys, "ledger", "attest", practice / "run.toml", "--by", "A", "--reason", "a test")[0] == 0
+    )
+    code, out, _ = run_pgsr(capsys, *void, "--by", "A. Person", "--json")
     document = json.loads(out)
     check(document)
     assert (code, document["action"], document["charged"]) == (0, "refund", "0")

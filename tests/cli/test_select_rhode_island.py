@@ -25,7 +25,7 @@ def test_twelve_of_all_tracts_for_a_million_people(topdown):
         "--settings",
         "pl94_2020",
         *files,
-        "--witness",
+        "--registry",
         ".",
         "--out",
         "run.toml",

@@ -102,10 +102,10 @@ def write_valid(folder: Path) -> None:
     run.write_text(text.replace('invariants = "toy"', 'invariants = "invariants.toml"'))
     made = Path(shutil.copytree(run.parent, folder / "made"))
     shutil.copytree(run.parent / "ledger", made / "before")
-    shutil.copyfile(next(made.glob("ledger-*.json")), made / "before" / "witness.json")
+    shutil.copyfile(next(made.glob("ledger-*.registry")), made / "before" / "registry.jsonl")
     other = write_toy(folder / "other").parent
     shutil.copytree(other / "ledger", made / "foreign")
-    shutil.copyfile(next(other.glob("ledger-*.json")), made / "foreign" / "witness.json")
+    shutil.copyfile(next(other.glob("ledger-*.registry")), made / "foreign" / "registry.jsonl")
     options = ["--out", str(made / "out"), "--yes", "--quiet", "--csv", "--workers", "1"]
     assert main(["generate", str(made / "run.toml"), *options]) == 0
     groups = folder / "groups"
@@ -203,7 +203,7 @@ def start(case: dict[str, Any], valid: Path, home: Path) -> None:
     )
     if "EDIT" in name:
         name = name.replace("EDIT", edit.pop())
-    path = home / name.replace("WITNESS", next(home.glob("ledger-*.witness.json"), Path("none")).name)
+    path = home / name.replace("REGISTRY", next(home.glob("ledger-*.registry"), Path("none")).name)
     path.parent.mkdir(parents=True, exist_ok=True)
     make(path, edit)
     if case.get("seal"):
@@ -223,7 +223,7 @@ def test_the_valid_input_is_accepted(valid, tmp_path, monkeypatch, capsys):
     assert main(["plan", "run.toml", "--quiet"]) == 0
     assert main(["generate", "run.toml", "--out", "out", "--yes", "--quiet", "--workers", "1"]) == 0
     monkeypatch.chdir(tmp_path / "groups")
-    assert pgsr_main(["release", "run.toml", "--quiet"]) == 0
+    assert pgsr_main(["release", "run.toml", "--yes", "--quiet"]) == 0
     capsys.readouterr()
 
 

@@ -47,8 +47,8 @@ def main() -> None:
     while killed:
         for name in ("out", "ledger"):
             shutil.rmtree(folder / name, ignore_errors=True)
-        for witness in folder.glob("ledger-*.witness.json*"):
-            witness.unlink()
+        for registry in folder.glob("ledger-*.registry*"):
+            registry.unlink()
         file.write_text(text)
         create_run_ledger(file)
         ledger = next((folder / "ledger").iterdir())

@@ -52,8 +52,8 @@ def main() -> None:
     while killed:
         for name in ("out", "ledger"):
             shutil.rmtree(folder / name, ignore_errors=True)
-        for witness in folder.glob("ledger-*.witness.json*"):
-            witness.unlink()
+        for registry in folder.glob("ledger-*.registry*"):
+            registry.unlink()
         (folder / "run.toml").write_text(text)
         create_run_ledger(folder / "run.toml")
         killed = run(folder, step, workers)

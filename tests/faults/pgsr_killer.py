@@ -69,7 +69,7 @@ def run(folder: Path, ledger_id: str, step: int, mode: str) -> dict:
                 disturb(step, mode)
             released(
                 GROUPS, REGIONS, "tracking", "1/2", sizes=4, out=folder / "out",
-                ledger=folder / "book.jsonl", ledger_id=ledger_id, witness=folder, resume=True,
+                ledger=folder / "book.jsonl", ledger_id=ledger_id, registry=folder, resume=True,
             )  # fmt: skip
             said = {"end": "done"}
         except TopdownError as error:
@@ -112,7 +112,7 @@ def main() -> None:
     released(GROUPS, REGIONS, "tracking", "1/2", **warm)  # so that no child has to load libraries
     check_folder(folder / "out")
     disturbed = True
-    place = ledger_place(None, binding_of(), LedgerFile(folder / "book.jsonl", witness=folder))
+    place = ledger_place(None, binding_of(), LedgerFile(folder / "book.jsonl", registry=folder))
     while disturbed:
         shutil.rmtree(folder / "out", ignore_errors=True)
         for path in folder.glob("*"):

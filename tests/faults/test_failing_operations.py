@@ -7,6 +7,7 @@ import itertools
 import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -128,9 +129,7 @@ def test_a_measurement_ends_whatever_fails(why, tmp_path):
     for n in itertools.count(1):
         folder = tmp_path / str(n)
         folder.mkdir()
-        place = LedgerLocation(
-            folder / "l.jsonl", folder, create_ledger(folder / "l.jsonl", folder, BINDING), BINDING
-        )
+        place = create_ledger(LedgerLocation(folder / "l.jsonl", folder, "", BINDING))
         out = folder / "out"
         work = Tokens(place, out)
         with failing(n, why) as fake, suppress(OSError, TopdownError):
@@ -155,14 +154,14 @@ def test_a_ledger_is_made_whole_or_not_at_all(why, tmp_path):
     for n in itertools.count(1):
         path = tmp_path / str(n) / "l.jsonl"
         path.parent.mkdir()
-        made = ""
+        place, made = LedgerLocation(path, path.parent, "", BINDING), None
         with failing(n, why) as fake, suppress(OSError, TopdownError):
-            made = create_ledger(path, path.parent, BINDING)
-        if made:
-            with open_ledger(LedgerLocation(path, path.parent, made, BINDING)) as ledger:
-                assert Fraction(0) == ledger.book.charged
-        elif path.exists():
-            assert len(read_ledger(path).entries) == 1
+            made = create_ledger(place)
+        opened = read_ledger(path).opened
+        if made is None:
+            made = create_ledger(place) if opened is None else replace(place, id=opened.ledger)
+        with open_ledger(made) as ledger:
+            assert Fraction(0) == ledger.book.charged
         if not fake.failed:
             return
 

@@ -75,7 +75,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> list[Program]:
     return [
         _timed(folder / "census", generate, 0),
         _timed(folder / "land", extend, 1),
-        _timed(folder / "groups", ("pgsr", "release", "run.toml", "--out", "out"), 0),
+        _timed(folder / "groups", ("pgsr", "release", "run.toml", "--out", "out", "--yes"), 0),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Two processes; folders, ledgers and witnesses put back to older copies: never two noisy answers for one charge."""
+"""Two processes; folders, ledgers and registries put back to older copies: never two noisy answers for one charge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.helpers.crash_model import (
     fresh,
     in_folder,
     is_ledger,
-    is_witness,
+    is_registry,
     proposed,
     same_every_time,
     state_of,
@@ -26,9 +26,9 @@ Keep = Callable[[Path], bool]
 RESTORES: dict[str, tuple[Keep, ...]] = {
     "folder": (in_folder,),
     "ledger": (is_ledger,),
-    "witness": (is_witness,),
+    "registry": (is_registry,),
     "folder and ledger": (in_folder, is_ledger),
-    "folder and witness": (in_folder, is_witness),
+    "folder and registry": (in_folder, is_registry),
 }
 
 
@@ -127,7 +127,7 @@ def restored(pairs: tuple[Keep, ...], old: ModelDisk, disk: ModelDisk) -> None:
 
 @pytest.mark.parametrize("what", RESTORES)
 def test_nothing_put_back_gives_a_second_answer_for_one_charge(what):
-    """A folder, ledger or witness restored from a backup must not forget what was begun."""
+    """A folder, ledger or registry restored from a backup must not forget what was begun."""
     old = list(backups())
     states = set()
     n_refused = n_recharged = 0
@@ -153,13 +153,13 @@ def test_nothing_put_back_gives_a_second_answer_for_one_charge(what):
     assert n_recharged > 0 or what != "folder"
 
 
-def test_ledger_and_witness_put_back_together_are_not_noticed():
+def test_ledger_and_registry_put_back_together_are_not_noticed():
     """SECURITY.md says that this is not covered; if it ever is, the page must follow."""
     old = list(backups())
     noticed = []
     for killed, seen in kills(*fresh()):
         disk, world = killed.snapshot(), seen.copy()
-        restored((in_folder, is_ledger, is_witness), old[0], disk)
+        restored((in_folder, is_ledger, is_registry), old[0], disk)
         tolerant(disk, world)
         noticed.append(bool(world.refused))
         if seen.draws:

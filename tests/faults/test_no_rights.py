@@ -25,8 +25,8 @@ COMMANDS = {
     "generate": ("topdown", "generate", "run.toml", "--out", "out", "--yes"),
     "plan": ("topdown", "plan", "run.toml", "--out", "plan.json"),
     "synth": ("topdown", "synth", "--people", "100", "--schema", "toy", "--out", "made"),
-    "ledger": ("topdown", "ledger", "refund", "run.toml", "--record", "1", "--reason", "x", "--witness", "y"),
-    "pgsr": ("pgsr", "release", "groups.toml"),
+    "ledger": ("topdown", "ledger", "refund", "run.toml", "--record", "1", "--reason", "x", "--by", "y"),
+    "pgsr": ("pgsr", "release", "groups.toml", "--yes"),
     "pgsr synth": ("pgsr", "synth", "--shape", "tiny", "--out", "made"),
 }
 

@@ -118,7 +118,7 @@ def power_cuts(planned, first: int, stride: int, outcomes: tuple[str, ...]) -> i
     for step in itertools.count(first, stride):
         for outcome in outcomes:
             disk = ModelDisk()
-            place = LedgerLocation(LEDGER, ROOM, create_ledger(LEDGER, ROOM, binding, disk), binding)
+            place = create_ledger(LedgerLocation(LEDGER, ROOM, "", binding), disk)
             disk.steps, disk.crash = 0, (step, outcome)
             ended = False
             try:
@@ -159,7 +159,8 @@ def options(folder: Path, name: str = "book.jsonl") -> dict:
 
 def test_the_second_run_in_one_folder_is_refused(tmp_path):
     """Two runs on one folder were both charged, and the second replaced the files of the first."""
-    first, second = options(tmp_path), options(tmp_path, "other.jsonl")
+    (tmp_path / "others").mkdir()
+    first, second = options(tmp_path), options(tmp_path / "others") | {"out": tmp_path / "out"}
     refused = []
 
     def meanwhile(event) -> None:
@@ -251,7 +252,7 @@ def test_a_stopped_process_says_what_is_spent(tmp_path, capsys, number):
     )
     assert main(["ledger", "new", str(run), "-q"]) == 0
     process = subprocess.Popen(
-        [*PGSR, "release", str(run), "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        [*PGSR, "release", str(run), "--yes", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )  # fmt: skip
     deadline = time.monotonic() + 60
@@ -264,7 +265,7 @@ def test_a_stopped_process_says_what_is_spent(tmp_path, capsys, number):
         "details"
     ]
     capsys.readouterr()
-    code = main(["release", str(run), "--resume", "--json"])
+    code = main(["release", str(run), "--yes", "--resume", "--json"])
     document = json.loads(capsys.readouterr().out)
     assert (code, document["charged"], document["n_attempts"]) == (0, "1/2", 1)
 

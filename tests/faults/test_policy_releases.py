@@ -279,7 +279,7 @@ def test_rhode_island_with_exact_block_populations(tmp_path: Path) -> None:
     if not DATA.exists():
         pytest.skip("needs ../shared/data beside the checkout")
     run, settings = tmp_path / "run.toml", "pl94_2020_marginal_first"
-    names = {"levels": (), "answers": RunFileAnswers(witness=tmp_path)}  # the data are only read
+    names = {"levels": (), "answers": RunFileAnswers(registry=tmp_path)}  # the data are only read
     text = run_file_text("pl94", settings, DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run, **names)
     run.write_text(text.replace('invariants = "pl94_2020"', 'invariants = "pl94_block_population"'))
     start = time.monotonic()

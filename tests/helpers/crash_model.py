@@ -57,8 +57,8 @@ def is_ledger(path: Path) -> bool:
     return path == LEDGER
 
 
-def is_witness(path: Path) -> bool:
-    """Tell whether a file is the witness."""
+def is_registry(path: Path) -> bool:
+    """Tell whether a file is the registry."""
     return path.parent == RECORDS
 
 
@@ -169,7 +169,7 @@ class ModelWork:
 def fresh() -> tuple[ModelDisk, World]:
     """Return a disk on which a ledger was made, and a world that has seen nothing."""
     disk = ModelDisk()
-    world = World(create_ledger(LEDGER, RECORDS, BINDING, disk))
+    world = World(create_ledger(World().place, disk).id)
     disk.steps = 0
     return disk, world
 
@@ -233,7 +233,7 @@ def same_every_time(monkeypatch: Any) -> None:
         def now(cls, tz: Any = None) -> datetime:
             return datetime(2026, 1, 1, 12, tzinfo=tz)
 
-    monkeypatch.setattr("topdown.privacy.ledger.ledger_file.datetime", Noon)
+    monkeypatch.setattr("topdown.privacy.ledger.book.datetime", Noon)
     monkeypatch.setattr("topdown.privacy.ledger.journal.secrets.token_hex", lambda n: "0" * 2 * n)
     monkeypatch.setattr("topdown.privacy.ledger.journal.secrets.token_bytes", bytes)
 

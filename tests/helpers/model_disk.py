@@ -101,13 +101,6 @@ class ModelDisk(Disk):
         """Hold a folder, which has no name of its own on this disk, by a file that is never lost."""
         return ModelFile(self, -1, path)
 
-    def create(self, path: Path, data: bytes) -> None:
-        """Create a file that must not exist."""
-        if path in self.names_now:
-            raise FileExistsError(path)
-        self.write_new(path, data)
-        self.sync_folder(path.parent)
-
     def read(self, path: Path) -> bytes | None:
         """Return the content."""
         return self.content[self.names_now[path]] if path in self.names_now else None

@@ -219,8 +219,8 @@ def group_sizes(folder: Path) -> None:
     asked = {name: ("--mechanism", name) for name in MECHANISMS} | {"tracking+parent+rows": known}
     for name, mechanism in asked.items():
         out = folder / re.sub(r"\W", "_", name)
-        pgsr("release", folder / "run.toml", *mechanism, "--again", "--quiet", "--out", out)
-    pgsr("release", folder / "in" / "run.toml", "--out", folder / "tiny", "--quiet")
+        pgsr("release", folder / "run.toml", *mechanism, "--again", "--yes", "--quiet", "--out", out)
+    pgsr("release", folder / "in" / "run.toml", "--out", folder / "tiny", "--yes", "--quiet")
     pgsr("microdata", folder / "tiny", "--out", folder / "groups.parquet", "--quiet")
     pgsr("release", folder / "in" / "run.toml", "--simulate", "7", "--out", folder / "simulated", "--quiet")
 

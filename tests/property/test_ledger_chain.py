@@ -26,7 +26,8 @@ from topdown.privacy.ledger import (
     read_book,
     read_ledger,
     read_lines,
-    write_witness,
+    read_registry,
+    write_registry,
 )
 
 LOSS = st.fractions(min_value=Fraction(1, 10**6), max_value=3, max_denominator=10**9)
@@ -45,9 +46,9 @@ def intent(
 
 
 def new_ledger(folder: Path) -> LedgerLocation:
-    """Make a ledger with its witness beside it."""
-    path = folder / "ledger.jsonl"
-    return LedgerLocation(path, folder, create_ledger(path, folder, BINDING), BINDING)
+    """Make a ledger with its registry beside it."""
+    place = LedgerLocation(folder / "ledger.jsonl", folder, "", BINDING)
+    return create_ledger(place)
 
 
 def small_ledger(folder: Path) -> tuple[LedgerLocation, bytes]:
@@ -127,10 +128,12 @@ def test_removed_repeated_and_swapped_lines_are_noticed(tmp_path):
                 read_book(b"".join(changed), Path("ledger.jsonl"))
 
 
-def witness(place: LedgerLocation, n_records: int) -> None:
-    """Put the witness back to where the ledger had some records, as a crash before it was told would."""
+def mark_at(place: LedgerLocation, n_records: int) -> None:
+    """Put the registry back to where the ledger had some records, as a crash before it was told would."""
     data = b"".join(place.path.read_bytes().splitlines(keepends=True)[:n_records])
-    write_witness(place.witness, read_book(data, place.path)[0], Disk())
+    registry = read_registry(place.registry, Disk())
+    assert registry is not None
+    write_registry(registry.of_book(read_book(data, place.path)[0]), Disk())
 
 
 def test_only_an_unfinished_last_line_is_cut(tmp_path):
@@ -140,7 +143,7 @@ def test_only_an_unfinished_last_line_is_cut(tmp_path):
     start = data[:-1].rindex(b"\n") + 1
     for end in range(start, len(data)):
         path.write_bytes(data[:end])
-        witness(place, N_RECORDS - 1)
+        mark_at(place, N_RECORDS - 1)
         with open_ledger(place) as ledger:
             n_records = len(ledger.book.entries)
         whole = end == len(data) - 1
@@ -192,8 +195,8 @@ def test_a_ledger_is_made_once(tmp_path):
     """Making it again would wipe what was spent."""
     place, data = small_ledger(tmp_path)
     with pytest.raises(BudgetError, match="already") as error:
-        create_ledger(place.path, tmp_path, BINDING)
-    assert (error.value.code, place.path.read_bytes()) == ("B015", data)
+        create_ledger(replace(place, id=""))
+    assert (error.value.code, place.path.read_bytes()) == ("B017", data)
 
 
 def test_what_is_no_ledger_is_left_alone(tmp_path):

@@ -27,7 +27,7 @@ from topdown.privacy.ledger import (
     read_book,
 )
 
-PATH, WITNESS = Path("/ledger/people.jsonl"), Path("/secret")
+PATH, FOLDER = Path("/ledger/people.jsonl"), Path("/secret")
 BINDING = LedgerBinding("people", "bounded", "person", "rho")
 LIMIT = Fraction(5)
 PARTS = ("land/part-000", "land/part-001")
@@ -50,8 +50,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @initialize()
     def create(self) -> None:
         """Make the ledger."""
-        made = create_ledger(PATH, WITNESS, BINDING, self.disk)
-        self.place = LedgerLocation(PATH, WITNESS, made, BINDING)
+        self.place = create_ledger(LedgerLocation(PATH, FOLDER, "", BINDING), self.disk)
 
     def intent(self, loss: int) -> Intent:
         """Return an intent of some loss."""
@@ -133,14 +132,14 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.n_records > 1)
     @rule(data=st.data())
     def restore(self, data: st.DataObject) -> None:
-        """Put an older copy of the ledger back: it is refused, and vouching for it too; the newest one is taken."""
+        """Put an older copy of the ledger back: it is refused, and attesting it too; the newest one is taken."""
         newest = self.disk.read(PATH) or b""
         lines = newest.splitlines(keepends=True)
         older = b"".join(lines[: data.draw(st.integers(1, len(lines) - 1))])
         self.disk.restore(lambda path: path == PATH, {PATH: older})
         for use in (
             lambda: open_ledger(self.place, self.disk).__enter__(),
-            lambda: attest(self.place, "x", self.disk),
+            lambda: attest(self.place, "A. Person", "x", self.disk),
         ):
             with pytest.raises(BudgetError) as refused:
                 use()
@@ -156,14 +155,13 @@ class LedgerMachine(RuleBasedStateMachine):
             assert refused.value.code == "B005"
 
     @rule()
-    def lose_witness(self) -> None:
-        """Without its witness a ledger that was charged is used by nobody until somebody vouches for it."""
-        self.disk.restore(lambda path: path == self.place.witness, {})
-        if self.n_records > 1:
-            with pytest.raises(BudgetError) as refused, open_ledger(self.place, self.disk):
-                pass
-            assert refused.value.code == "B012"
-        attest(self.place, "the records moved", self.disk)
+    def lose_registry(self) -> None:
+        """Without its registry a ledger is used by nobody until a person attests it, charged or not."""
+        self.disk.restore(lambda path: path == self.place.registry, {})
+        with pytest.raises(BudgetError) as refused, open_ledger(self.place, self.disk):
+            pass
+        assert refused.value.code == "B016"
+        attest(self.place, "A. Person", "the records moved", self.disk)
         self.n_records += 1
 
     def charged(self) -> Fraction:

@@ -33,7 +33,7 @@ def test_twenty_sections_and_any_stop_give_the_same_folder(
 ) -> None:
     """What a nation's sections do would be seen on no state: each is one section at its usual size."""
     run = tmp_path / "run.toml"
-    names = {"levels": (), "answers": RunFileAnswers(witness=tmp_path)}  # the data are only read
+    names = {"levels": (), "answers": RunFileAnswers(registry=tmp_path)}  # the data are only read
     run.write_text(
         run_file_text("pl94", "pl94_2020", DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run, **names)
     )

@@ -88,7 +88,7 @@ COMMANDS = {
         "demo": ("Make and check a release of a made-up county.", "demo_command"),
         "init": ("Write a complete, commented run file.", "init_command"),
         "ledger": (
-            "Make the ledger of a data set, or write down what happened to it.",
+            "Make the ledger of a data set, show it, or write down what happened to it.",
             "ledger_command",
         ),
         "plan": (

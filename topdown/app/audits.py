@@ -25,6 +25,7 @@ from topdown.practice.audit_by_runs import audit_by_runs as run_pairs
 from topdown.practice.audit_by_runs import runs_document
 from topdown.privacy.exact_values import delta_of
 from topdown.privacy.ledger.ledger_file import read_ledger
+from topdown.privacy.ledger.registry import is_newest
 from topdown.progress import Report, silent
 from topdown.publish.ledger_statement import ledger_document
 from topdown.publish.release_certificate import statement_of
@@ -132,15 +133,22 @@ def audit(source: PathText, *, base: PathText | None = None, deltas: Sequence[st
 
 
 @public_function
-def audit_ledger(ledger: PathText, *, deltas: Sequence[str] = (DELTA,)) -> AuditLedger:
-    """Compute what everything ever released from a data set costs together; writes nothing, needs no witness.
+def audit_ledger(
+    ledger: PathText, *, deltas: Sequence[str] = (DELTA,), registry: PathText | None = None
+) -> AuditLedger:
+    """Compute what everything charged to a data set costs together, up to the last record; writes nothing.
+
+    Where no registry says that no newer ledger is known, `newest` is false and every sentence says that it is according
+    to a copy, and where that ends.
 
     Args:
         ledger: file.
         deltas: where epsilon is stated, as text.
+        registry: folder of its registry; looked for beside the ledger and one folder above if None.
 
     Raises:
-        BudgetError: B006 the file is no ledger, or it is damaged.
+        BudgetError: B006 the file is no ledger, or it is damaged; B061 its registry knows a newer one; B016 there is no
+            registry of this ledger in the folder that was given.
         ConfigError: a delta is none.
     """
     path = path_of(ledger, "ledger")
@@ -152,7 +160,8 @@ def audit_ledger(ledger: PathText, *, deltas: Sequence[str] = (DELTA,)) -> Audit
             file=str(path),
             fix="give the ledger that the run file names",
         )
-    return convert(ledger_document(book, tuple(deltas)), AuditLedger)
+    newest = is_newest(path, book, None if registry is None else path_of(registry, "registry"))
+    return convert(ledger_document(book, tuple(deltas), newest=newest), AuditLedger)
 
 
 @public_function

@@ -241,8 +241,8 @@ def check_out(prepared: PreparedRun, out: Path, *, resume: bool, command: str) -
     """
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise ConfigError(f"{out} is not a folder", code="C085", fix="give --out a new folder")
-    witness = prepared.run.ledger.witness
-    refuse_inside(out, "--out", (*prepared.needed, *([prepared.path.parent / witness] if witness else [])))
+    registry = prepared.run.ledger.registry
+    refuse_inside(out, "--out", (*prepared.needed, *([prepared.path.parent / registry] if registry else [])))
     if out.is_dir() and any(path.is_symlink() for path in out.rglob("*")):
         raise ConfigError(
             f"{out} holds a link; a release is written below one folder",

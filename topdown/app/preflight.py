@@ -267,8 +267,7 @@ def make_miniature(
         ledger=LedgerTable(path=_LEDGER, limit=limit, delta_limit=context.plan.delta),
     )
     small = replace(small, run=run, path=folder / "run.toml")
-    place = ledger_location(small)
-    place = replace(place, id=create_ledger(place.path, place.witness_folder, place.binding))
+    place = create_ledger(ledger_location(small))
     small = replace(small, run=structs.replace(run, ledger=structs.replace(run.ledger, id=place.id)))
     if context.bases:
         charge_base(place, context.bases[-1].plan, limit)

@@ -27,6 +27,8 @@ from topdown.plan.plan_values import MEASURED_PLAN, plan_file
 from topdown.plan.run_file import load_settings
 from topdown.privacy.exact_values import rational
 from topdown.privacy.ledger import read_book
+from topdown.privacy.ledger.ledger_file import read_ledger
+from topdown.privacy.ledger.registry import is_newest
 from topdown.process import signals_as_interrupt
 from topdown.progress import Report, silent
 from topdown.publish.release_certificate import certified_privacy
@@ -122,6 +124,7 @@ def resolve(
     coverage: Exact | None = None,
     name: str = "resolved",
     ledger: PathText | None = None,
+    registry: PathText | None = None,
     workers: ExecutorChoice = 1,
     csv: bool = False,
     report: Report = silent,
@@ -142,11 +145,13 @@ def resolve(
         coverage: of intervals in the tables, exact, 1/2 .. 9999/10000.
         name: the new release is called by the id of the one that was measured, "-" and this.
         ledger: of the data set; the copy in `release` if None.
+        registry: folder of its registry, see `audit_ledger`.
         workers, csv, report: see `generate`.
 
     Raises:
         ConfigError: C251 the settings ask for another measurement, C252 nothing would be different, C253 the release
             extends another one, C085 `out` is not empty, C088 no release or no ledger, C122 a simulation.
+        BudgetError: B061 the registry of the ledger knows a newer one, B016 there is none in the folder that was given.
         CertificateError: the measurement is damaged or was not paid for; V900 the new release fails its verification.
         InfeasibleError: the constraints contradict each other.
     """
@@ -158,6 +163,8 @@ def resolve(
     wanted = None if coverage is None else rational(coverage, "coverage")
     changes = SolveChanges(settings=found, targets=targets, coverage=wanted, name=name)
     book = source / LEDGER if ledger is None else path_of(ledger, "ledger")
+    if book.is_file():
+        is_newest(book, read_ledger(book), None if registry is None else path_of(registry, "registry"))
     options = RunOptions(checked_workers(workers), csv=csv, report=report)
     with signals_as_interrupt():
         return _solve_measurement_again(source, target, changes, book, options)

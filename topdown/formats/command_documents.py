@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from topdown.formats.common import Count, LedgerId, LossName, Part, Positive, Rational, Sha256
+from topdown.formats.common import (
+    Count,
+    LedgerAttestation,
+    LedgerEnd,
+    LedgerId,
+    LedgerRefund,
+    LossName,
+    Part,
+    Positive,
+    Rational,
+    Sha256,
+)
 from topdown.notebook import card
 
 
@@ -156,11 +167,16 @@ class Synth(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.synt
 class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.ledger"):
     """The result of topdown ledger --json."""
 
-    version: Literal[1] = 1
-    action: Literal["new", "attest", "refund"]
+    version: Literal[2] = 2
+    action: Literal["new", "show", "move", "attest", "refund"]
     ledger: LedgerId
     path: str
-    witness: str
+    registry: str
+    registry_head: Annotated[Sha256, Meta(description="SHA-256 of the registry's last line")]
+    head: Annotated[Sha256, Meta(description="SHA-256 of the ledger's last line")]
+    up_to: LedgerEnd
+    attestations: list[LedgerAttestation]
+    refunds: list[LedgerRefund]
     data_set: str
     neighbours: str
     unit: str

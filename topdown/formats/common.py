@@ -184,6 +184,35 @@ LedgerSecrets = list[
 ]
 
 
+Day = Annotated[str, Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="UTC")]
+
+
+class LedgerEnd(Part, frozen=True, kw_only=True):
+    """Where a ledger, or a copy of it, ends."""
+
+    record: Count
+    date: Day
+
+
+class LedgerAttestation(Part, frozen=True, kw_only=True):
+    """Somebody attested that the ledger is complete, since its registry was lost."""
+
+    record: Count
+    date: Day
+    by: Annotated[str, Meta(description="Empty in ledgers of the former format")]
+    reason: str
+
+
+class LedgerRefund(Part, frozen=True, kw_only=True):
+    """A person took a charge back: its noise was destroyed unseen."""
+
+    record: Count
+    date: Day
+    intent: Annotated[Count, Meta(description="Record of the charge")]
+    by: str
+    reason: str
+
+
 class Step(Part, frozen=True, kw_only=True):
     """One release of a chain, alone."""
 

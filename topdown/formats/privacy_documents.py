@@ -13,7 +13,10 @@ from topdown.formats.common import (
     Count,
     CurvePoint,
     Enclosure,
+    LedgerAttestation,
+    LedgerEnd,
     LedgerId,
+    LedgerRefund,
     LedgerSecrets,
     LossName,
     Neighbours,
@@ -109,20 +112,16 @@ class PaidRelease(Part, frozen=True, kw_only=True):
     n_unfinished: Count
 
 
-class VoidedCharge(Part, frozen=True, kw_only=True):
-    """A charge that a person has taken back, before a witness."""
-
-    record: int
-    reason: str
-    witness: str
-
-
 class AuditLedger(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.audit.ledger"):
     """The result of topdown audit --ledger --json."""
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     ledger: LedgerId
     head: Sha256
+    newest: Annotated[bool, Meta(description="A registry confirms that no newer ledger is known")]
+    up_to: LedgerEnd
+    attestations: list[LedgerAttestation]
+    refunds: list[LedgerRefund]
     data_set: str
     neighbours: str
     unit: str
@@ -132,8 +131,6 @@ class AuditLedger(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     conditional_on: list[str]
     secrets: LedgerSecrets
     releases: list[PaidRelease]
-    voided: list[VoidedCharge]
-    vouched: list[str]
 
     def __repr__(self) -> str:
         return (

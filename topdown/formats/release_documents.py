@@ -14,6 +14,10 @@ from topdown.formats.common import (
     CurvePoint,
     EstimateOfLevel,
     LawName,
+    LedgerAttestation,
+    LedgerEnd,
+    LedgerId,
+    LedgerRefund,
     LedgerSecrets,
     LossName,
     Mechanism,
@@ -337,8 +341,12 @@ class UsualEpsilon(Part, frozen=True, kw_only=True):
 
 
 class EverythingReleased(Part, frozen=True, kw_only=True):
-    """What the whole ledger costs, up to this release."""
+    """What the whole ledger costs, as far as the copy in the release goes."""
 
+    ledger: LedgerId
+    up_to: LedgerEnd
+    attestations: list[LedgerAttestation]
+    refunds: list[LedgerRefund]
     data_set: str
     neighbours: str
     unit: str

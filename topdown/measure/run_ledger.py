@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from topdown.errors import BudgetError, ConfigError
-from topdown.inputs import containing_file, locate_table
+from topdown.inputs import DatabaseTable, containing_file, locate_table
 from topdown.plan import Plan, PreparedRun, RunFile, load_run_file
 from topdown.plan.preparation import load_run_schema
 from topdown.privacy.laws import law_of_mechanism
@@ -18,6 +18,7 @@ from topdown.privacy.ledger import (
     LedgerBinding,
     LedgerLocation,
     NoiseCharge,
+    RecordsFile,
     check_ledger,
     create_ledger,
     read_ledger,
@@ -83,7 +84,8 @@ def create_run_ledger(path: Path, disk: Disk | None = None) -> LedgerLocation:
 
     Raises:
         BudgetError: the ledger that is there is bound to something else (B007), is damaged (B006), older than its
-            witness (B008) or without it (B012); the run file names another one already (B007).
+            registry (B008) or without it (B016); the run file names another one already (B007), or the data set has
+            another one (B017).
         ConfigError: the run file's text has no line [ledger] to write the id under (C110).
     """
     run, place = load_run_file(path), ledger_location_of_file(path)
@@ -107,7 +109,7 @@ def create_run_ledger(path: Path, disk: Disk | None = None) -> LedgerLocation:
             fix="put the ledger back where it was; a data set has one ledger, made once",
         )
     else:
-        place = replace(place, id=create_ledger(place.path, place.witness_folder, place.binding, disk))
+        place = create_ledger(place, disk)
     if run.ledger.id != place.id:
         _write_ledger_id(path, text, place.id)
     return place
@@ -127,13 +129,10 @@ def check_ledger_of_run(prepared: PreparedRun) -> None:
 
 
 def _locate_ledger(path: Path, run: RunFile, binding: LedgerBinding) -> LedgerLocation:
-    beside = path.parent
-    folder = (
-        beside / run.ledger.witness
-        if run.ledger.witness
-        else containing_file(locate_table(run.input.records, beside)).parent
-    )
-    return LedgerLocation(beside / run.ledger.path, folder, run.ledger.id, binding)
+    beside, table = path.parent, locate_table(run.input.records, path.parent)
+    records = RecordsFile(containing_file(table), table.table if isinstance(table, DatabaseTable) else "")
+    folder = beside / run.ledger.registry if run.ledger.registry else records.path.parent
+    return LedgerLocation(beside / run.ledger.path, folder, run.ledger.id, binding, records)
 
 
 def _write_ledger_id(path: Path, text: str, ledger: str) -> None:

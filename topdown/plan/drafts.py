@@ -44,7 +44,7 @@ class RunFileAnswers:
         schema, invariants: as they are to stand in the run file; the settings' own if empty.
         ignore, has_count: columns of the tables that are not read; whether the records have a column count.
         already: what other releases of the data set may have spent, for the ledger's limit.
-        witness: folder of the ledger's witness; the records' if None.
+        registry: folder of the ledger's registry; the records' if None.
         columns: of the leaves, that hold the codes of the areas above. called: other names of columns.
     """
 
@@ -59,7 +59,7 @@ class RunFileAnswers:
     ignore: tuple[str, ...] = ()
     has_count: bool = True
     already: Fraction = Fraction(0)  # what the ledger must have room for besides
-    witness: Path | None = None
+    registry: Path | None = None
     columns: tuple[str, ...] = ()
     called: tuple[tuple[str, str], ...] = ()
 
@@ -151,10 +151,12 @@ def _run_file_head(
     delta = settings.budget.delta
     beside = "" if delta is None else f'delta_limit = "{exact_text(2 * delta)}"  # most delta, beside it\n'
     data_set = answers.data_set or containing_file(records).name.split(".")[0]
-    witness = ""
-    if answers.witness is not None:
-        place = toml_quote(os.path.relpath(answers.witness.resolve(), folder))
-        witness = f"witness = {place}  # folder of the small file that notices an older ledger\n"
+    registry = ""
+    if answers.registry is not None:
+        place = toml_quote(os.path.relpath(answers.registry.resolve(), folder))
+        registry = (
+            f"registry = {place}  # folder of the small file that knows this ledger and how far it has come\n"
+        )
     return f"""\
 # A release, from records to microdata. Check it with: topdown plan {out.name}
 # Paths are relative to this file. Exact numbers are whole, or fractions in quotes.
@@ -189,7 +191,7 @@ levels = [{", ".join(toml_quote(name) for name in levels)}]
 
 [ledger]
 path = {toml_quote(f"ledger/{_ledger_file_name(data_set)}.jsonl")}
-{witness}limit = "{exact_text(limit)}"  # most {unit} ever spent on this data set; room for one interrupted measurement
+{registry}limit = "{exact_text(limit)}"  # most {unit} ever spent on this data set; room for one interrupted measurement
 {beside}"""
 
 

@@ -203,13 +203,13 @@ class LedgerTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """The ledger of the data set and the most that may ever be spent on it (rho or epsilon, like the budget).
 
     `delta_limit` is the most delta, for mechanism "optimal" only.
-    `id` is empty until the ledger was made; `witness` is the folder of the ledger's witness, the records' if empty.
+    `id` is empty until the ledger was made; `registry` is the folder of the ledger's registry, the records' if empty.
     """
 
     path: str
     limit: Fraction
     id: str = ""
-    witness: str = ""
+    registry: str = ""
     reason: str = ""
     delta_limit: Fraction | None = None
 

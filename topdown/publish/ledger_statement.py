@@ -1,4 +1,4 @@
-"""What a whole ledger costs: one exact composition of everything ever released from a data set."""
+"""What a whole ledger costs: one exact composition of everything charged to a data set, up to a named record."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from topdown.privacy.ledger import Book, Charge, Choice, DrawnLaw, choice_loss, exact_text, losses_by_plan
+from topdown.privacy.ledger import (
+    UNNAMED,
+    Book,
+    Charge,
+    Choice,
+    DrawnLaw,
+    choice_loss,
+    exact_text,
+    ledger_history,
+    losses_by_plan,
+)
 from topdown.privacy.relation import StatedChange, stated_changes
 
 if TYPE_CHECKING:
@@ -16,17 +26,18 @@ DELTA = "1e-10"
 PAIRS = "epsilon_delta"
 
 
-def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
+def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,), *, newest: bool = True) -> dict[str, Any]:
     """Return what all charges of a ledger cost together, whatever drew the noise; unfinished ones count in full.
 
     Args:
         book: a ledger that was opened.
         deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all, pairs at their sum.
+        newest: false of a copy that may be older than the ledger; the sentences say so.
 
     Returns:
-        what the ledger is bound to, `charged`, `conditional_on` (names of all statistics that some release published
-        exactly), `releases`, `vouched`, and `secrets`: one row for the relation the ledger is bound to, under
-        add_remove a second one for a replaced record; none while nothing is charged.
+        `ledger_history`, what the ledger is bound to, `charged`, `conditional_on` (names of all statistics that some
+        release published exactly), and `secrets`: one row for the relation the ledger is bound to, under add_remove a
+        second one for a replaced record; none while nothing is charged.
     """
     from topdown.privacy.statement import loss_numbers
 
@@ -38,9 +49,9 @@ def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
         rows.append(
             {"name": change.name, "kind": change.kind}
             | numbers
-            | {"sentence": _sentence(book, change, numbers["right_in_100"], exact)}
+            | {"sentence": _sentence(book, change, numbers["right_in_100"], exact, newest=newest)}
         )
-    return {
+    return ledger_history(book) | {
         "data_set": bound.data_set,
         "neighbours": bound.neighbours,
         "unit": bound.unit,
@@ -57,20 +68,17 @@ def delta_charged(book: Book) -> dict[str, str]:
     return {"charged_delta": exact_text(book.charged_delta)} if book.binding.loss_name == PAIRS else {}
 
 
-def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
-    """Return the `topdown.audit.ledger` document: `spent_statement` and the history behind it."""
-    opened = book.opened
-    if opened is None:
-        raise ValueError("an empty ledger says nothing")
+def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,), *, newest: bool = False) -> dict[str, Any]:
+    """Return the `topdown.audit.ledger` document: `spent_statement` and the releases behind it."""
     live = book.live
     chosen = {intent.plan_hash for intent in book.intents.values() if isinstance(intent, Choice)}
     names = {intent.plan_hash: intent.release for intent in book.intents.values()}
     return {
         "type": "topdown.audit.ledger",
-        "version": 1,
-        "ledger": opened.ledger,
+        "version": 2,
         "head": book.head,
-        **spent_statement(book, deltas),
+        "newest": newest,
+        **spent_statement(book, deltas, newest=newest),
         "releases": [
             {
                 "release": names[plan],
@@ -85,8 +93,6 @@ def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
             }
             for plan, loss in losses_by_plan(live.values()).items()
         ],
-        "voided": [{"record": v.intent, "reason": v.reason, "witness": v.witness} for v in book.voids],
-        "vouched": [v.reason for v in book.vouched],
     }
 
 
@@ -119,11 +125,28 @@ def _noise(drawn: Sequence[DrawnLaw], times: int) -> ComposedLoss:
     return compose_noise(rows, drawn[0].loss_name)
 
 
-def _sentence(book: Book, change: StatedChange, times: int, exact: tuple[str, ...]) -> str:
+def _readers(book: Book, *, newest: bool) -> str:
+    """Return who a sentence is about: somebody who reads what a ledger was charged for, up to its last record."""
+    history, data_set = ledger_history(book), book.binding.data_set
+    up_to = f"record {history['up_to']['record']} of {history['up_to']['date']}"
+    some = "Someone" if newest else f"According to a copy that ends at {up_to}, someone"
+    end = f" up to {up_to}" if newest else ""
+    if not history["attestations"]:
+        return (
+            f'{some} who reads everything charged to data set "{data_set}" in ledger {history["ledger"]}{end}'
+        )
+    last = history["attestations"][-1]
+    return (
+        f'{some} who reads everything in ledger {history["ledger"]} of data set "{data_set}"{end}, which '
+        f"{last['by'] or UNNAMED} attested on {last['date']} to be complete"
+    )
+
+
+def _sentence(book: Book, change: StatedChange, times: int, exact: tuple[str, ...], *, newest: bool) -> str:
     bound = book.binding
     published = f"what was published exactly ({', '.join(exact)}) and " if exact else ""
     return (
-        f'Someone who reads everything ever released from "{bound.data_set}", knows every other {bound.unit}\'s '
-        f"answers, and must tell {change.asked}, {change.fit} {published}the public facts, chooses rightly at most "
-        f"{times} times in 100; a coin gives 50."
+        f"{_readers(book, newest=newest)}, knows every other {bound.unit}'s answers, and must "
+        f"tell {change.asked}, {change.fit} {published}the public facts, chooses rightly at most {times} times in "
+        "100; a coin gives 50."
     )

@@ -22,6 +22,7 @@ from topdown.model import Histogram, LeafTable, Sections, sections_of
 from topdown.model.sections import part_path
 from topdown.plan import MeasuredRelease, Plan, PublicContext, exact_paths
 from topdown.plan.plan_values import MEASURED_PLAN, WORK
+from topdown.privacy.ledger import history_lines
 from topdown.progress import Event, Report, silent
 from topdown.publish.release_certificate import CERTIFICATE, make_certificate, stamps
 from topdown.publish.release_files import MANIFEST, TEMPORARY, Hashes, list_files, write_manifest
@@ -227,7 +228,7 @@ def publish(
     certificate = make_certificate(release, context, checked, privacy, hashes)
     hashes.write(CERTIFICATE, json_bytes(certificate))
     report(Event("publish", 4, _STEPS, "certificate"))
-    hashes.write(README, readme_text(context, leaves.n_records, csv, privacy or {}).encode("utf-8"))
+    hashes.write(README, readme_text(context, leaves.n_records, csv, certificate["privacy"]).encode("utf-8"))
     report(Event("publish", 5, _STEPS, "README"))
     shutil.rmtree(release / WORK, ignore_errors=True)
     first = [*exact_paths(plan), *([] if plan.measured is None else [MEASURED_PLAN])]
@@ -317,6 +318,7 @@ def readme_text(context: PublicContext, n_records: int, csv: bool, privacy: dict
             f"Epsilon {exact_text(plan.loss)}, delta {delta}: sums over every count that one record moves."
         ]
     said += [f"Not protected: {row['name']}, {row['sentence']}." for row in disclosed]
+    said += history_lines(privacy["everything_released"])
     listed = "answers that are zero are left out, but not in `total`."
     if plan.coverage is not None:
         listed = "each count with an interval; the stamp `rows` says whether zeros are listed."

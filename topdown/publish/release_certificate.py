@@ -293,7 +293,12 @@ def stated_privacy(policy: ReleaseChain, certified: dict[str, Any], book: Book) 
     twice = sorted(set(stated) & set(certified))
     if twice:
         raise InternalError(f"privacy.{twice[0]} follows from the plan and cannot be given", code="X032")
-    return {"epsilon": None} | certified | stated | {"everything_released": spent_statement(book)}
+    return (
+        {"epsilon": None}
+        | certified
+        | stated
+        | {"everything_released": spent_statement(book, newest=plan.measured is None)}
+    )
 
 
 def _delta_beside(plan: Plan, loss: Fraction) -> dict[str, str]:

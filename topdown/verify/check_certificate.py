@@ -370,9 +370,7 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
         csv=_CSV if os.path.lexists(session.root / CSV) else "",
         listed=_ZEROS if plan.coverage is None else _INTERVALS,
         plan=plan.computed_hash[:8],
-        said="".join(
-            fill(line, COLUMNS) + "\n" for line in _privacy_lines(plan, session.certificate.get("privacy"))
-        ),
+        said="".join(fill(line, COLUMNS) + "\n" for line in _privacy_lines(session)),
     )
 
 
@@ -385,8 +383,9 @@ def _whose_measurement(plan: PlanFile, measured: PlanMeasured) -> str:
     return text if plan.coverage is None else f"{text} {_AFTERWARDS}"
 
 
-def _privacy_lines(plan: PlanFile, privacy: Any) -> list[str]:
-    """Return what is said of privacy: the sentence, and every secret that is not protected."""
+def _privacy_lines(session: Session) -> list[str]:
+    """Return what is said of privacy: the sentence, every secret that is not protected, what persons attested."""
+    plan, privacy = session.plan, session.certificate.get("privacy")
     stated = privacy if isinstance(privacy, dict) else {}
     rows = [row for row in stated.get("secrets", []) if isinstance(row, dict)]
     disclosed = [row for row in rows if row.get("status") == "disclosed"]
@@ -396,6 +395,7 @@ def _privacy_lines(plan: PlanFile, privacy: Any) -> list[str]:
         both = f"Epsilon {exact_text(plan.loss)}, delta {exact_text(plan.delta)}"
         said += [f"{both}: sums over every count that one record moves."]
     said += [f"Not protected: {row.get('name')}, {row.get('sentence')}." for row in disclosed]
+    said += session.ledger.persons_said
     if plan.coverage is None:
         return said
     n, of = (100 * plan.coverage).as_integer_ratio()

@@ -101,6 +101,7 @@ def check_ledger(session: Session, out: Findings) -> str:
             commits[-1].files[:8],
             sealed[:8],
         )
+    out.warnings += ledger.persons_said
     mine = commit or (commits[-1] if commits else None)
     check_journal(session, mine, out)
     _check_charges(session, mine.intents if mine else (), mine.journal if mine else "", out)

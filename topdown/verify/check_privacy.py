@@ -100,16 +100,16 @@ def change_sentence(
     )
 
 
-def ledger_sentence(kind: str, data_set: str, unit: str, exact: Sequence[str], times: int) -> str:
-    """Return the sentence about everything ever released from a data set."""
+def ledger_sentence(kind: str, readers: str, unit: str, exact: Sequence[str], times: int) -> str:
+    """Return the sentence about everything charged to a ledger; `readers`: see `LedgerFile.readers`."""
     if kind == "presence":
         asked = f"whether one {unit}'s answers were there at all, where both fit"
     else:
         asked = f"which of two answers one {unit} gave, both of which fit"
     published = f"what was published exactly ({', '.join(exact)}) and " if exact else ""
     return (
-        f'Someone who reads everything ever released from "{data_set}", knows every other {unit}\'s answers, and must '
-        f"tell {asked} {published}the public facts, chooses rightly at most {times} times in 100; a coin gives 50."
+        f"{readers}, knows every other {unit}'s answers, and must tell {asked} {published}the public facts, chooses "
+        f"rightly at most {times} times in 100; a coin gives 50."
     )
 
 
@@ -403,7 +403,19 @@ _KEYS = (
 )
 
 
-_LEDGER_KEYS = ("charged", "conditional_on", "data_set", "loss_name", "neighbours", "secrets", "unit")
+_LEDGER_KEYS: tuple[str, ...] = (
+    "attestations",
+    "charged",
+    "conditional_on",
+    "data_set",
+    "ledger",
+    "loss_name",
+    "neighbours",
+    "refunds",
+    "secrets",
+    "unit",
+    "up_to",
+)
 
 
 _USUAL = {
@@ -445,7 +457,8 @@ def check_privacy(session: Session, out: Findings) -> str:
     own = _derived(session)
     _check_secrets(compare, plan, own, stated)
     with compare.reading("V136", "privacy.everything_released"):
-        check_everything_released(compare, session.ledger, stated["everything_released"])
+        copy = session.plan.measured is not None
+        check_everything_released(compare, session.ledger, stated["everything_released"], copy=copy)
     if not out.ok:
         return f"{out.n_failed} of {out.n_checked} statements about privacy do not follow from the files"
     open_rows = sum(change.status != "disclosed" for change in own.changes)
@@ -568,6 +581,8 @@ def check_everything_released(
     ledger: LedgerFile,
     stated: dict[str, Any],
     place: str = "privacy.everything_released",
+    *,
+    copy: bool = False,
 ) -> None:
     """Refuse what is stated of a whole ledger and does not follow from it.
 
@@ -576,6 +591,7 @@ def check_everything_released(
         ledger: as read.
         stated: the section of a certificate.
         place: its name there.
+        copy: whether the ledger may be an older copy, as that of a release that solves another's measurement.
     """
     first = next(line for line in ledger.lines if isinstance(line, Opened))
     live = [intent for seq, intent in ledger.intents.items() if seq not in ledger.voided]
@@ -585,6 +601,10 @@ def check_everything_released(
     for key, value in more.items():
         compare.same("V136", f"{place}.{key}", value, stated.get(key))
     for key, expected in (
+        ("ledger", first.ledger),
+        ("up_to", ledger.up_to),
+        ("attestations", ledger.attestations),
+        ("refunds", ledger.refunds),
         ("data_set", first.data_set),
         ("neighbours", first.neighbours),
         ("unit", first.unit),
@@ -612,7 +632,7 @@ def check_everything_released(
                 ),
                 [choice.charge(times) for choice in live if isinstance(choice, Choice)],
             ),
-            partial(ledger_sentence, kind, first.data_set, first.unit, exact),
+            partial(ledger_sentence, kind, ledger.readers(first, copy=copy), first.unit, exact),
         )
         for kind, times in kinds
     ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from time import strptime
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -19,6 +21,7 @@ from topdown.verify.plan_reader import canonical
 from topdown.verify.strict_reader import UnreadableError, parse_json, read_bytes
 
 FILE = "ledger.jsonl"
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
@@ -168,9 +171,10 @@ class Refund(_Line, frozen=True, kw_only=True, tag="void"):
 
 
 class Attestation(_Line, frozen=True, kw_only=True, tag="vouch"):
-    """Somebody said that the ledger is whole, its witness being lost."""
+    """`by` attested that the ledger is complete, its registry being lost; older ledgers do not say who."""
 
     reason: str
+    by: str = ""
 
 
 Charge = Intent | Choice
@@ -213,6 +217,60 @@ class LedgerFile:
         """Numbers of the intents taken back."""
         return frozenset(line.intent for line in self.lines if isinstance(line, Refund))
 
+    @property
+    def attestations(self) -> list[dict[str, Any]]:
+        """What persons attested, as a certificate has it."""
+        return [
+            {"record": line.seq, "date": _day(line), "by": line.by, "reason": line.reason}
+            for line in self.lines
+            if isinstance(line, Attestation)
+        ]
+
+    @property
+    def refunds(self) -> list[dict[str, Any]]:
+        """What persons took back, as a certificate has it."""
+        return [
+            {
+                "record": line.seq,
+                "date": _day(line),
+                "intent": line.intent,
+                "by": line.witness,
+                "reason": line.reason,
+            }
+            for line in self.lines
+            if isinstance(line, Refund)
+        ]
+
+    @property
+    def up_to(self) -> dict[str, Any]:
+        """Number and date of the last line."""
+        return {"record": self.lines[-1].seq, "date": _day(self.lines[-1])}
+
+    @property
+    def persons_said(self) -> list[str]:
+        """A sentence for every attestation and refund."""
+        return [
+            f"Attested on {one['date']} by {one['by'] or UNNAMED}: the ledger is complete (record {one['record']}: "
+            f"{one['reason']})."
+            for one in self.attestations
+        ] + [
+            f"Taken back on {one['date']}: the charge of record {one['intent']}, whose noise {one['by']} saw "
+            f"destroyed ({one['reason']})."
+            for one in self.refunds
+        ]
+
+    def readers(self, first: Opened, *, copy: bool) -> str:
+        """Return who reads what was charged: up to the last line, or by a copy that may be an old one."""
+        end = f"record {self.up_to['record']} of {self.up_to['date']}"
+        who = f"According to a copy that ends at {end}, someone" if copy else "Someone"
+        until, said = "" if copy else f" up to {end}", self.attestations
+        if said:
+            return (
+                f'{who} who reads everything in ledger {first.ledger} of data set "{first.data_set}"{until}, which '
+                f"{said[-1]['by'] or UNNAMED} attested on {said[-1]['date']} to be complete"
+            )
+        return f'{who} who reads everything charged to data set "{first.data_set}" in ledger {first.ledger}{until}'
+
     def of_journal(self, journal: str) -> dict[int, Charge]:
         """Return the intents that one measurement may draw under, by number."""
         found = self.intents.items()
@@ -231,6 +289,13 @@ class LedgerFile:
         return sum(
             (fraction(i.delta) for seq, i in self.intents.items() if seq not in self.voided), Fraction(0)
         )
+
+
+UNNAMED = "somebody whom the ledger does not name"
+
+
+def _day(line: Line) -> str:
+    return line.time.partition("T")[0]
 
 
 def load_ledger(root: Path) -> LedgerFile:
@@ -256,6 +321,9 @@ def _ledger_line(raw: bytes, row: int) -> Line:
         raise _broken_ledger("V021", "has a line that does not match its own hash", row)
     try:
         line: Line = msgspec.convert(document, Line, strict=True)
+        strptime(line.time, "%Y-%m-%dT%H:%M:%SZ")
+        if document.get("by") == "" or not _TIME.fullmatch(line.time):
+            raise _broken_ledger("V020", "has a line that is not what a ledger holds", row)
         if isinstance(line, Intent) and not _adds_up(line):
             raise _broken_ledger("V020", "has an intent whose loss is not that of its laws", row)
         if isinstance(line, Choice) and not (0 < fraction(line.rate) < 1 < fraction(line.base)):

@@ -91,6 +91,7 @@ def check_choice_question(session: Session, out: Findings) -> str:
 def check_choice_ledger(session: Session, out: Findings) -> str:
     """Find the commit of this choice, the charges it names, and the file it seals."""
     asked, ledger = _question(session), session.ledger
+    out.warnings += ledger.persons_said
     first = ledger.lines[0]
     bound = (asked["data_set"], asked["neighbours"], asked["unit"])
     if not isinstance(first, Opened) or (first.data_set, first.neighbours, first.unit) != bound:

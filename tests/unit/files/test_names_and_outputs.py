@@ -120,9 +120,11 @@ def test_a_ledger_is_not_replaced_even_by_force(toy_ledger):
 @pytest.fixture
 def toy_ledger(tmp_path):
     """Make a ledger and return its path."""
-    from topdown.privacy.ledger import LedgerBinding, create_ledger
+    from topdown.privacy.ledger import LedgerBinding, LedgerLocation, create_ledger
 
-    create_ledger(tmp_path / "l.jsonl", tmp_path, LedgerBinding("toy", "bounded", "person", "rho"))
+    create_ledger(
+        LedgerLocation(tmp_path / "l.jsonl", tmp_path, "", LedgerBinding("toy", "bounded", "person", "rho"))
+    )
     return tmp_path / "l.jsonl"
 
 

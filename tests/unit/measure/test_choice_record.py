@@ -75,6 +75,6 @@ def test_a_book_of_another_relation_or_loss_refuses_a_choice(tmp_path, binding, 
     """Losses of two meanings do not add up to anything."""
     bound = LedgerBinding(*binding)
     path = tmp_path / "ledger.jsonl"
-    place = LedgerLocation(path, tmp_path, create_ledger(path, tmp_path, bound), bound)
+    place = create_ledger(LedgerLocation(path, tmp_path, "", bound))
     with open_ledger(place) as ledger, pytest.raises(BudgetError, match=words):
         ledger.intent(choice(), F(10))

@@ -21,7 +21,7 @@ from topdown.privacy.ledger import (
     to_fields,
 )
 
-PATH, WITNESS = Path("/ledger/people.jsonl"), Path("/secret")
+PATH, FOLDER = Path("/ledger/people.jsonl"), Path("/secret")
 TIME = {"time": "2020-01-01T00:00:00Z"}
 PAIR = DrawnLaw("optimal_integer", Fraction(1, 3), 1, 2, "land", "total", (), Fraction(1, 7_000))
 GAUSSIAN = DrawnLaw("discrete_gaussian", Fraction(3), 1, 2, "land", "total")
@@ -36,8 +36,8 @@ def intent(*laws: DrawnLaw, n: int = 1) -> Intent:
 
 def place(disk: ModelDisk, loss_name: str = "epsilon_delta") -> LedgerLocation:
     """Make a ledger of a kind of loss."""
-    binding = LedgerBinding("people", "bounded", "person", loss_name)
-    return LedgerLocation(PATH, WITNESS, create_ledger(PATH, WITNESS, binding, disk), binding)
+    empty = LedgerLocation(PATH, FOLDER, "", LedgerBinding("people", "bounded", "person", loss_name))
+    return create_ledger(empty, disk)
 
 
 def test_both_add_up_and_a_void_takes_both_back():
@@ -94,7 +94,7 @@ def test_a_ledger_of_another_loss_is_refused_with_the_reason(other):
     wanted = LedgerBinding("people", "bounded", "person", "epsilon_delta")
     with (
         pytest.raises(BudgetError, match="no zCDP") as caught,
-        open_ledger(LedgerLocation(PATH, WITNESS, made.id, wanted), disk),
+        open_ledger(LedgerLocation(PATH, FOLDER, made.id, wanted), disk),
     ):
         pass
     assert (caught.value.code, caught.value.exit_code) == ("B007", 2)

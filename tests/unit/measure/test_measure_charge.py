@@ -44,7 +44,10 @@ def test_geometric_noise_is_charged_in_epsilon_and_not_added_to_rho(toy):
     with pytest.raises(BudgetError, match="the ledger of another loss: 'rho', not 'epsilon'"):
         measure(prepare(run), toy.folder / "mixed")
     assert n_intents(toy.ledger) == 1
-    text = run.read_text().replace("records.jsonl", "pure.jsonl")
+    (toy.folder / "others.csv").write_bytes((toy.folder / "records.csv").read_bytes())
+    text = (
+        run.read_text().replace("records.", "others.").replace('data_set = "records"', 'data_set = "others"')
+    )
     run.write_text(re.sub('^id = "[0-9a-f]{16}".*$', "", text, flags=re.MULTILINE))
     result = measure(prepare(with_ledger(run)), toy.folder / "geometric")
     assert (result.loss, result.loss_name) == (2, "epsilon")
@@ -95,18 +98,18 @@ def test_a_ledger_put_back_is_noticed_in_any_folder(toy):
     assert not (toy.folder / "another").exists()
 
 
-def test_a_lost_witness_needs_somebody_who_vouches(toy):
-    """Whoever deletes the witness could put an old ledger back; the ledger keeps who said it is whole, and why."""
+def test_a_lost_registry_needs_somebody_who_attests(toy):
+    """Whoever deletes the registry could put an old ledger back; the ledger keeps who said it is whole, and why."""
     prepared = toy.prepare(limit="100")
     measure(prepared, toy.folder / "out")
     place = ledger_location(prepared)
-    place.witness.unlink()
-    with pytest.raises(BudgetError, match="witness") as error:
+    place.registry.unlink()
+    with pytest.raises(BudgetError, match="registry") as error:
         measure(prepared, toy.folder / "another", again=True)
-    assert error.value.code == "B012"
-    attest(place, "records moved")
+    assert error.value.code == "B016"
+    attest(place, "A. Person", "disk lost")
     measure(prepared, toy.folder / "another", again=True)
-    assert "records moved" in toy.ledger.read_text()
+    assert all(said in toy.ledger.read_text() for said in ("A. Person", "disk lost"))
 
 
 def test_failing_randomness_leaves_a_charge_and_no_file(toy, monkeypatch):

@@ -28,7 +28,7 @@ total = 9
 data_set = "homes"
 ledger = "books/homes.jsonl"
 ledger_id = "abc"
-witness = "/other"
+registry = "/other"
 limit = 2
 limit_reason = "board"
 ignore = ["note"]
@@ -40,7 +40,7 @@ def test_every_key_has_its_option():
     options = {parameter.name for parameter in release.params}
     of_every_screen = {parameter.name for parameter in verify.params}
     keys = {field.name for field in fields(RunFile)}
-    assert keys | {"run", "again", "resume"} == options - of_every_screen
+    assert keys | {"run", "again", "resume", "approve", "yes"} == options - of_every_screen
 
 
 def test_a_run_file_makes_the_values_that_a_program_makes(tmp_path):

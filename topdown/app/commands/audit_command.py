@@ -19,6 +19,7 @@ from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
 from topdown.formats.privacy_documents import ReachedSecret
+from topdown.privacy.ledger import history_lines
 
 if TYPE_CHECKING:
     from topdown import Audit
@@ -115,9 +116,9 @@ def _pair_words(pair: Pair) -> str:
     return f"{pair.secret}, by {of} ({view.score}): μ at least {low}, claimed at most {high}"
 
 
-def audit_ledger(screen: Screen, path: Path, deltas: tuple[str, ...]) -> int:
-    """Show what all charges of a ledger cost together; writes nothing, needs no witness."""
-    said = to_builtins(topdown.audit_ledger(path, deltas=deltas))
+def audit_ledger(screen: Screen, path: Path, deltas: tuple[str, ...], registry: Path | None) -> int:
+    """Show what all charges of a ledger cost together; writes nothing."""
+    said = to_builtins(topdown.audit_ledger(path, deltas=deltas, registry=registry))
     screen.document(said)
     _show_ledger_audit(screen, said)
     return EXIT_OK
@@ -127,9 +128,14 @@ def _show_ledger_audit(screen: Screen, said: dict[str, Any]) -> None:
     chosen = any(r["what"] == "choice" for r in said["releases"])
     how = ", sums of ε and δ" if "charged_delta" in said else "" if chosen else ", exact"
     screen.say(
-        bold(f'Everything released from "{said["data_set"]}"'),
+        bold(f'Everything charged to "{said["data_set"]}"'),
         f"{how}, by ledger {said['ledger']} ({said['neighbours']}, one {said['unit']})",
     )
+    end = f"{{}} record {said['up_to']['record']} of {said['up_to']['date']}"
+    if said["newest"]:
+        screen.say(end.format("up to"), "; its registry knows no newer one", indent=2)
+    else:
+        screen.item(WARN, end.format("according to a copy that ends at"), "; no registry was found")
     screen.blank()
     loss = said["loss_name"]
     columns = [Column("release", wraps=True), Column("plan"), Column(figures.SYMBOL[loss], right=True)]
@@ -156,12 +162,8 @@ def _show_ledger_audit(screen: Screen, said: dict[str, Any]) -> None:
         screen.pairs([(secret["name"], f"at most {secret['right_in_100']} times in 100 (a coin: 50)"), *at])
     if said["conditional_on"]:
         screen.say(f"between data sets that agree on: {', '.join(said['conditional_on'])}", indent=2)
-    for void in said["voided"]:
-        screen.item(
-            WARN, f"record {void['record']} was taken back ({void['reason']}; seen by {void['witness']})"
-        )
-    for reason in said["vouched"]:
-        screen.item(WARN, f"the ledger's witness was lost once; somebody attested it: {reason}")
+    for line in history_lines(said):
+        screen.item(WARN, line)
     screen.blank()
     screen.last(said["secrets"][0]["sentence"] if said["secrets"] else "Nothing was ever charged.", symbol="")
 
@@ -174,7 +176,7 @@ MOST_SHOWN = 5  # contradictions on the screen; topdown verify lists them all
     examples=(
         ("topdown audit release/", "The exact loss of a release, and what its certificate states."),
         ("topdown audit run.toml --delta 1e-10 --delta 1e-15", "The exact loss of a plan, at two deltas."),
-        ("topdown audit --ledger ledger/people.jsonl", "Everything ever released from a data set, together."),
+        ("topdown audit --ledger ledger/people.jsonl", "Everything charged to a data set, together."),
         ("topdown audit more.toml --base release/", "An extension, alone and together with its base."),
         ("topdown audit release/ --runs 100000", "The drawing code itself, on made-up neighbours."),
     ),
@@ -185,7 +187,13 @@ MOST_SHOWN = 5  # contradictions on the screen; topdown verify lists them all
     "--ledger",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Everything ever released from a data set, by its ledger, together.",
+    help="Everything charged to a data set, by its ledger, together.",
+)
+@click.option(
+    "--registry",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="With --ledger: folder of its registry; default: looked for beside it and one folder above.",
 )
 @click.option(
     "--base",
@@ -209,6 +217,7 @@ def audit(
     *,
     source: Path | None,
     ledger: Path | None,
+    registry: Path | None,
     base: Path | None,
     deltas: tuple[str, ...],
     runs: int | None,
@@ -222,14 +231,18 @@ def audit(
 
     With --runs, the code that draws a release is run on made-up neighbours; no records are opened.
     """
-    if (source is None) == (ledger is None) or (ledger is not None and (base or plot or runs is not None)):
+    if (
+        (source is None) == (ledger is None)
+        or (ledger is not None and (base or plot or runs is not None))
+        or (registry is not None and ledger is None)
+    ):
         raise ConfigError(
             "give a run file, plan or release, or --ledger FILE alone",
             code="C005",
             fix="see: topdown audit --help",
         )
     if ledger is not None:
-        return audit_ledger(screen, ledger, deltas)
+        return audit_ledger(screen, ledger, deltas, registry)
     if source is None:
         raise InternalError("no source", code="X001", fix="report it")
     if runs is not None:

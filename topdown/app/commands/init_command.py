@@ -98,10 +98,10 @@ def _complete_files(ctx: click.Context, param: click.Parameter, text: str) -> li
     "--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The run file to write."
 )
 @click.option(
-    "--witness",
+    "--registry",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the ledger's witness; default: the records', or that of the run file if it is read-only.",
+    help="Folder of the ledger's registry; default: the records', or that of the run file if it is read-only.",
 )
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def init(
@@ -116,7 +116,7 @@ def init(
     no_count: bool,
     levels: str,
     out: Path,
-    witness: Path | None,
+    registry: Path | None,
     force: bool,
 ) -> int:
     """Write a complete, commented run file.
@@ -132,7 +132,7 @@ def init(
     for option, text in (("--records", records), ("--leaves", leaves)):
         checked_path(text, option)
     tables = secret, public = locate_table(records), locate_table(leaves)
-    near = containing_file(secret).parent  # of the witness, if nothing else is said
+    near = containing_file(secret).parent  # of the registry, if nothing else is said
     given = None  # a schema file for which invariants and settings are drafted
     if codes is None and not ask_labels and schema is not None and settings is None:
         settings, given = app.settings_beside(schema)
@@ -143,9 +143,9 @@ def init(
     refuse_needed(out, "--out", map(containing_file, tables))
     refuse_release(out, "--out")
     names = tuple(name.strip() for name in levels.split(",") if name.strip())
-    if witness is None and near.is_dir() and not os.access(near, os.W_OK):
-        witness = out.parent
-    answers = replace(_from_leaves(public, names), witness=witness, has_count=not no_count)
+    if registry is None and near.is_dir() and not os.access(near, os.W_OK):
+        registry = out.parent
+    answers = replace(_from_leaves(public, names), registry=registry, has_count=not no_count)
     bodies: tuple[str, ...] = ()
     if drafted:
         wish = app.DraftRequest(codes, given, schema or "own", names, no_count)
@@ -163,7 +163,7 @@ def init(
     for path, body in zip(drafted, bodies, strict=True):
         write_new(Path(path), body.encode("utf-8"), force=force)
     write_new(out, text.encode("utf-8"), force=force)
-    place = app.create_run_ledger(out) if witness is not None or near.is_dir() else None
+    place = app.create_run_ledger(out) if registry is not None or near.is_dir() else None
     run = app.load_run_file(out)
     unasked = [f"release.{k}" for k in ("title", "agency", "contact") if getattr(run.release, k) == "?"]
     missing = [str(table) for table in tables if not table.is_file()]

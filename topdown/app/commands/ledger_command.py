@@ -1,29 +1,32 @@
-"""`topdown ledger`: make the ledger of a data set, once; document what happened to it."""
+"""`topdown ledger`: make the ledger of a data set, once; show it; document what happened to it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import click
-from msgspec import UNSET
+from msgspec import Struct, convert
 
 from topdown import app
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
-from topdown.app.screens.text_layout import bold
-from topdown.errors import EXIT_OK, ConfigError
+from topdown.app.screens.text_layout import WARN, bold
+from topdown.errors import EXIT_OK, BudgetError, ConfigError
 from topdown.formats.command_documents import LedgerState
-from topdown.privacy.ledger.ledger_file import attest, open_ledger, read_ledger
+from topdown.privacy.ledger import Disk, LedgerLocation, history_lines, ledger_history
+from topdown.privacy.ledger.ledger_file import attest, move_ledger, open_ledger, read_ledger
 from topdown.privacy.ledger.ledger_records import exact_text
+from topdown.privacy.ledger.registry import read_registry
 from topdown.publish.ledger_statement import delta_charged
 
 if TYPE_CHECKING:
-    from topdown.formats.common import LossName
-    from topdown.privacy.ledger import LedgerLocation
+    from topdown.privacy.ledger import Registry
 
-Action = Literal["new", "attest", "refund"]
+Action = Literal["new", "show", "move", "attest", "refund"]
+ACTIONS = ("new", "show", "move", "attest", "refund")
 _LOSS_NAMES = {"rho": "rho", "epsilon": "epsilon", "epsilon_delta": "epsilon and delta"}
 
 
@@ -34,87 +37,189 @@ _LOSS_NAMES = {"rho": "rho", "epsilon": "epsilon", "epsilon_delta": "epsilon and
             "topdown ledger new run.toml",
             "Make the ledger; its id is written into the run file.",
         ),
+        ("topdown ledger show run.toml --head", "One line to print with a release and keep apart."),
         (
-            'topdown ledger attest run.toml --reason "records moved"',
-            "Go on although the ledger's witness is lost.",
+            "topdown ledger move run.toml --from /old/secure",
+            "Write down that ledger, records or registry were moved.",
         ),
         (
-            'topdown ledger refund run.toml --record 3 --reason burnt --witness "A. Person"',
+            'topdown ledger attest run.toml --by "A. Person" --reason "disk lost"',
+            "Go on although the ledger's registry is lost.",
+        ),
+        (
+            'topdown ledger refund run.toml --record 3 --reason burnt --by "A. Person"',
             "Refund a charge whose noise was destroyed unseen.",
         ),
     ),
 )
-@click.argument("action", metavar="new|attest|refund", type=click.Choice(["new", "attest", "refund"]))
+@click.argument("action", metavar="|".join(ACTIONS), type=click.Choice(ACTIONS))
 @click.argument("source", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--reason", default="", help="With attest and refund: why; it stays in the ledger.")
+@click.option("--by", default="", help="With attest: who attests; with refund: who saw the noise destroyed.")
+@click.option("--reason", default="", help="With attest and refund: why. Both are published with releases.")
 @click.option("--record", type=click.IntRange(1), help="With refund: number of the intent.")
-@click.option("--witness", default="", help="With refund: who saw that the noise was destroyed.")
+@click.option(
+    "--from",
+    "before",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With move: folder where the registry was.",
+)
+@click.option("--head", is_flag=True, help="With show: one line, to be kept apart.")
 def ledger(
-    screen: Screen, *, action: Action, source: Path, reason: str, record: int | None, witness: str
+    screen: Screen,
+    *,
+    action: Action,
+    source: Path,
+    by: str,
+    reason: str,
+    record: int | None,
+    before: Path | None,
+    head: bool,
 ) -> int:
-    """Make the ledger of a data set, or write down what happened to it.
+    """Make the ledger of a data set, show it, or write down what happened to it.
 
-    A data set has one ledger: the book of every privacy loss ever spent on it. Only this command and init make one.
+    A data set has one ledger: the book of every privacy loss ever spent on it. Only this command and init make one. Its
+    registry, a small file beside the records, says which ledger that is and how far it has come.
     """
-    if (action == "refund") != (record is not None and bool(witness)) or (action == "new") == bool(reason):
-        raise ConfigError(
-            "new takes no reason; attest takes --reason; refund takes --record, --reason and --witness",
-            code="C005",
-            fix="see: topdown ledger --help",
-        )
+    given = {"--by": by, "--reason": reason, "--record": record, "--from": before, "--head": head}
+    refuse_other_options(action, given, "topdown ledger --help")
     if action == "new":
         place = app.create_run_ledger(source)
     else:
         place = app.ledger_location_of_file(source)
-        if action == "attest":
-            attest(place, reason)
-        else:
-            with open_ledger(place) as opened:
-                opened.void(record or 0, reason, witness)
+        document_ledger(place, action, by, reason, record, before)
+    if head:
+        show_head(screen, place, _ledger_state(place, action, source))
+        return EXIT_OK
     _show_ledger(screen, place, action, source)
     return EXIT_OK
 
 
-def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: Path) -> None:
+_TAKEN = {"attest": {"--by", "--reason"}, "refund": {"--by", "--reason", "--record"}}
+_MAY = {"move": {"--from"}, "show": {"--head"}}
+
+
+def refuse_other_options(action: str, given: Mapping[str, object], see: str) -> None:
+    """Refuse options that an action does not take, or that it lacks (ConfigError C005).
+
+    Args:
+        action: of the command.
+        given: what was given, by option.
+        see: command that explains it.
+    """
+    there = {name for name, value in given.items() if value not in (None, "", False)}
+    taken = _TAKEN.get(action, set())
+    if not taken <= there <= taken | _MAY.get(action, set()):
+        raise ConfigError(
+            "attest takes --by and --reason; refund takes --record, --by and --reason; move takes --from; show takes "
+            "--head; new takes none of them",
+            code="C005",
+            fix=f"see: {see}",
+        )
+
+
+def document_ledger(
+    place: LedgerLocation, action: str, by: str, reason: str, record: int | None, before: Path | None
+) -> None:
+    """Write down what happened to a ledger; `show` checks it only.
+
+    Args:
+        place: the ledger.
+        action: show, move, attest or refund.
+        by, reason, record, before: what the action takes.
+
+    Raises:
+        BudgetError: see `open_ledger`, `attest`, `move_ledger`.
+    """
+    if action == "move":
+        move_ledger(place, before)
+    elif action == "attest":
+        attest(place, by, reason)
+    else:
+        with open_ledger(place) as opened:
+            if action == "refund":
+                opened.void(record or 0, reason, by)
+
+
+def show_head(screen: Screen, place: LedgerLocation, state: Struct) -> None:
+    """Show in one unbroken line how far a ledger has come, to be kept apart; or the document `state`."""
+    screen.document(state)
+    if screen.json:
+        return
+    book = read_ledger(place.path)
+    end = ledger_history(book)["up_to"]
+    line = f"{place.binding.data_set}: ledger {place.id}, record {end['record']} of {end['date']}, head {book.head}"
+    screen.out.raw((f"{line}, registry {registry_of_ledger(place).head}",))
+
+
+def registry_of_ledger(place: LedgerLocation) -> Registry:
+    """Return the registry of a ledger that was just opened (BudgetError B016: it was removed meanwhile)."""
+    found = read_registry(place.registry, Disk())
+    if found is None:
+        raise BudgetError(
+            f"the registry {place.registry} was removed meanwhile",
+            code="B016",
+            file=str(place.registry),
+            fix="put it back, and run the same command again",
+        )
+    return found
+
+
+def _ledger_state(place: LedgerLocation, action: Action, source: Path) -> LedgerState:
     book, bound = read_ledger(place.path), place.binding
     beside, limits = delta_charged(book), app.load_run_file(source).ledger
-    screen.document(
-        LedgerState(
-            action=action,
-            ledger=place.id,
-            path=str(place.path),
-            witness=str(place.witness),
-            data_set=bound.data_set,
-            neighbours=bound.neighbours,
-            unit=bound.unit,
-            loss_name=cast("LossName", bound.loss_name),
-            charged=exact_text(book.charged),
-            charged_delta=beside.get("charged_delta", UNSET),
-            limit=exact_text(limits.limit) if beside else UNSET,
-            delta_limit=exact_text(limits.delta_limit or Fraction(0)) if beside else UNSET,
-            n_records=len(book.entries),
-        )
-    )
-    done = {"new": "is the ledger of", "attest": "has a new witness:", "refund": "has one charge less:"}[
-        action
-    ]
-    screen.last("Ledger ", bold(place.id), f' {done} data set "{bound.data_set}"')
+    if beside:
+        beside |= {
+            "limit": exact_text(limits.limit),
+            "delta_limit": exact_text(limits.delta_limit or Fraction(0)),
+        }
+    plain = {
+        "type": "topdown.ledger",
+        "action": action,
+        "path": str(place.path),
+        "registry": str(place.registry),
+        "registry_head": registry_of_ledger(place).head,
+        "head": book.head,
+        **vars(bound),
+        "charged": exact_text(book.charged),
+        "n_records": len(book.entries),
+    }
+    return convert(plain | ledger_history(book) | beside, LedgerState)
+
+
+def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: Path) -> None:
+    state, limits = _ledger_state(place, action, source), app.load_run_file(source).ledger
+    screen.document(state)
+    done = {
+        "new": "is the ledger of",
+        "show": "is the ledger of",
+        "move": "is at its place:",
+        "attest": "was attested to be complete:",
+        "refund": "has one charge less:",
+    }[action]
+    screen.last("Ledger ", bold(place.id), f' {done} data set "{state.data_set}"')
     screen.pairs(
         [
             ("file", str(place.path)),
-            ("witness", f"{place.witness} (keep both; back them up together with the records)"),
-            ("counts", f"{_LOSS_NAMES[bound.loss_name]} of one {bound.unit}, {bound.neighbours}"),
+            ("registry", str(place.registry)),
+            ("up to", f"record {state.up_to.record} of {state.up_to.date}"),
+            ("counts", f"{_LOSS_NAMES[state.loss_name]} of one {state.unit}, {state.neighbours}"),
         ]
     )
-    if beside:
+    if isinstance(state.charged_delta, str):
         screen.pairs(
             [
-                ("charged", f"ε {exact_text(book.charged)}, δ {exact_text(book.charged_delta)}"),
-                (
-                    "limits",
-                    f"ε {exact_text(limits.limit)}, δ {exact_text(limits.delta_limit or Fraction(0))}",
-                ),
+                ("charged", f"ε {state.charged}, δ {state.charged_delta}"),
+                ("limits", f"ε {state.limit}, δ {state.delta_limit}"),
             ]
         )
+    else:
+        sign = "ρ" if state.loss_name == "rho" else "ε"
+        screen.pairs([("charged", f"{sign} {state.charged} of {exact_text(limits.limit)}")])
+    if action == "show":
+        for time, path in registry_of_ledger(place).moves:
+            screen.say(f"{time[:10]}: lies at {path}, seen from the registry", indent=2)
+    for line in history_lines(ledger_history(read_ledger(place.path))):
+        screen.item(WARN, line)
     if action == "new":
         screen.next((f"topdown plan {source}", "what a release would cost"))

@@ -226,6 +226,12 @@ Targets = Literal["own", "tree"]
     type=click.Path(path_type=Path, dir_okay=False),
     help="Ledger of the data set; default: the copy in RELEASE.",
 )
+@click.option(
+    "--registry",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder of the ledger's registry; default: looked for beside the ledger and one folder above.",
+)
 @solving_options(*SOLVING)
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
 def resolve(
@@ -238,6 +244,7 @@ def resolve(
     coverage: str | None,
     name: str,
     ledger: Path | None,
+    registry: Path | None,
     solving: Solving,
     csv: bool,
 ) -> int:
@@ -258,6 +265,7 @@ def resolve(
             coverage=coverage,
             name=name,
             ledger=ledger,
+            registry=registry,
             workers=executor,
             csv=csv,
             report=progress,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from topdown import Planned
+    from topdown.app.screens.text_layout import Chunk
     from topdown.plan import PreparedRun
 
 
@@ -133,39 +134,70 @@ def ask_approval(screen: Screen, prepared: PreparedRun, spending: Spending) -> N
     """
     plan = prepared.plan
     full = plan.plan_hash
-    if spending.approve is not None:
-        check_approval(spending.approve, full)
+
+    def lines() -> Iterator[tuple[Chunk, ...]]:
+        ledger = app.view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
+        loss = figures.loss(plan.loss_name, plan.loss, plan.delta_of(plan.loss))
+        certified = app.certified_loss(prepared.context.policy)
+        based = "" if plan.base is None else " with its base"
+        shown = f" (ε\u00a0{certified_epsilon(certified, 2)}{based})"
+        already = ledger.spent_on(full)
+        yield "Plan ", bold(full[:8]), f' spends {loss}{shown} of data set "{plan.release.data_set}".'
+        for line in accuracy_lines(certified):
+            yield (line[0].upper() + line[1:] + ".",)
+        if spending.resume and already:
+            name = figures.loss(plan.loss_name, already, plan.delta_of(already))
+            yield (f"{name} of it is spent already; finished noise is kept and not charged again.",)
+
+    confirm(screen, full, lines(), spending.approve, yes=spending.yes, look="topdown plan")
+
+
+def confirm(
+    screen: Screen,
+    plan_hash: str,
+    lines: Iterable[tuple[Chunk, ...]],
+    approve: str | None,
+    *,
+    yes: bool,
+    look: str,
+) -> None:
+    """Get the approval of a plan by its hash: from the command line, or from a person who is shown some lines.
+
+    Args:
+        screen: where a person is asked.
+        plan_hash: of the plan.
+        lines: what it spends, looked at only if a person is asked.
+        approve: what the command line approves.
+        yes: approve whatever it is.
+        look: command that shows the plan.
+
+    Raises:
+        ConfigError: C083 the approval names another plan; C084 nobody can be asked.
+        click.Abort: the person left.
+    """
+    if approve is not None:
+        check_approval(approve, plan_hash, look)
         return
-    if spending.yes:
+    if yes:
         return
-    ledger = app.view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
     if not can_ask(screen):
         raise ConfigError(
             "spending a budget needs an approval, and there is no terminal to ask on",
             code="C084",
-            fix=f"add --approve {full[:8]} (this plan), or --yes (any plan)",
+            fix=f"add --approve {plan_hash[:8]} (this plan), or --yes (any plan)",
         )
-    loss = figures.loss(plan.loss_name, plan.loss, plan.delta_of(plan.loss))
-    certified = app.certified_loss(prepared.context.policy)
-    based = "" if plan.base is None else " with its base"
-    shown = f" (ε\u00a0{certified_epsilon(certified, 2)}{based})"
-    already = ledger.spent_on(full)
     out = screen.err
-    out.line("Plan ", bold(full[:8]), f' spends {loss}{shown} of data set "{plan.release.data_set}".')
-    for line in accuracy_lines(certified):
-        out.line(line[0].upper() + line[1:] + ".")
-    if spending.resume and already:
-        name = figures.loss(plan.loss_name, already, plan.delta_of(already))
-        out.line(f"{name} of it is spent already; finished noise is kept and not charged again.")
+    for line in lines:
+        out.line(*line)
     out.line("This cannot be undone. Type the first four characters of the plan to go on.")
     out.put("> ")
     answer = sys.stdin.readline()
     if not answer:
         raise click.Abort
-    check_approval(answer.strip(), full)
+    check_approval(answer.strip(), plan_hash, look)
 
 
-def check_approval(answer: str, plan_hash: str) -> None:
+def check_approval(answer: str, plan_hash: str, look: str = "topdown plan") -> None:
     """Refuse what is not at least four characters of the hash (C083)."""
     given = answer.strip().lower()
     if len(given) < SHORTEST_APPROVAL or not plan_hash.startswith(given):
@@ -178,7 +210,7 @@ def check_approval(answer: str, plan_hash: str) -> None:
             f'not approved: "{answer[:64]}" {problem}',
             code="C083",
             details=(("plan", plan_hash[:8]),),
-            fix="look at the plan again (topdown plan) and approve it by its hash; nothing was spent",
+            fix=f"look at the plan again ({look}) and approve it by its hash; nothing was spent",
         )
 
 

@@ -12,8 +12,10 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from topdown.errors import BudgetError
 from topdown.formats.caps import parse_json
@@ -48,6 +50,11 @@ def canonical_line(fields: dict[str, object]) -> bytes:
     return json.dumps(
         fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode()
+
+
+def time_text() -> str:
+    """Return the time now as records have it (UTC)."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def seal(fields: dict[str, object], seq: int, prev: str) -> bytes:
@@ -163,14 +170,14 @@ class Book:
         return self.opened.binding
 
     @property
-    def voids(self) -> list[Refund]:
-        """Every charge taken back, with its reason."""
-        return [entry.event for entry in self.entries if isinstance(entry.event, Refund)]
+    def attestations(self) -> list[Entry]:
+        """Every record by which somebody attested that the ledger is complete."""
+        return [entry for entry in self.entries if isinstance(entry.event, Attested)]
 
     @property
-    def vouched(self) -> list[Attested]:
-        """Every time somebody vouched for the ledger."""
-        return [entry.event for entry in self.entries if isinstance(entry.event, Attested)]
+    def refunds(self) -> list[Entry]:
+        """Every record by which a charge was taken back."""
+        return [entry for entry in self.entries if isinstance(entry.event, Refund)]
 
     @property
     def live(self) -> dict[int, Charge]:
@@ -207,7 +214,7 @@ class Book:
             )
         if isinstance(event, Begun | Drawn):
             return self._part_problem(event)
-        return "" if event.reason else "whoever vouches for a ledger gives a reason"
+        return "" if event.reason else "whoever attests that a ledger is complete gives a reason"
 
     def _gone(self, seq: int) -> str:
         if seq not in self.intents:
@@ -301,3 +308,39 @@ def losses_by_plan(intents: Iterable[Charge]) -> dict[str, Fraction]:
     for intent in intents:
         found[intent.plan_hash] = found.get(intent.plan_hash, Fraction(0)) + intent.loss
     return found
+
+
+UNNAMED = "somebody whom the ledger does not name"
+
+
+def ledger_history(book: Book) -> dict[str, Any]:
+    """Return which ledger it is, its last record and that one's date, and what persons attested or took back."""
+    opened, last = book.opened, book.entries[-1]
+    attested = [(e, e.event) for e in book.attestations if isinstance(e.event, Attested)]
+    refunded = [(e, e.event) for e in book.refunds if isinstance(e.event, Refund)]
+    return {
+        "ledger": "" if opened is None else opened.ledger,
+        "up_to": {"record": last.seq, "date": last.time[:10]},
+        "attestations": [
+            {"record": e.seq, "date": e.time[:10], "by": said.by, "reason": said.reason}
+            for e, said in attested
+        ],
+        "refunds": [
+            {"record": e.seq, "date": e.time[:10], "intent": r.intent, "by": r.witness, "reason": r.reason}
+            for e, r in refunded
+        ],
+    }
+
+
+def history_lines(history: dict[str, Any]) -> list[str]:
+    """Return a line for every attestation and refund of a ledger."""
+    lines = [
+        f"Attested on {one['date']} by {one['by'] or UNNAMED}: the ledger is complete (record {one['record']}: "
+        f"{one['reason']})."
+        for one in history["attestations"]
+    ]
+    return lines + [
+        f"Taken back on {one['date']}: the charge of record {one['intent']}, whose noise {one['by']} saw destroyed "
+        f"({one['reason']})."
+        for one in history["refunds"]
+    ]

@@ -36,8 +36,9 @@ from topdown.privacy.ledger.journal import (
     require_same_records,
     start_journal,
 )
-from topdown.privacy.ledger.ledger_file import Ledger, LedgerLocation, open_ledger, read_ledger
+from topdown.privacy.ledger.ledger_file import Ledger, open_ledger, read_ledger
 from topdown.privacy.ledger.ledger_records import Charge, Commit, DrawnLaw, Intent
+from topdown.privacy.ledger.registry import LedgerLocation
 from topdown.process import hold_stops, interrupt_between_parts
 from topdown.progress import Event, Report, silent
 

@@ -127,24 +127,6 @@ class Disk:
             raise
         return file
 
-    def create(self, path: Path, data: bytes) -> None:
-        """Create a file that must not exist, durably with its name.
-
-        Raises:
-            FileExistsError: there is one.
-
-        """
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o644)
-        try:
-            _write_all(descriptor, data)
-            os.fsync(descriptor)
-        except OSError:
-            path.unlink(missing_ok=True)
-            raise
-        finally:
-            os.close(descriptor)
-        self.sync_folder(path.parent)
-
     def replace(self, path: Path, data: bytes, *, private: bool = False) -> None:
         """Give a file other content in one step, durably: after a crash it has the old content or the new.
 

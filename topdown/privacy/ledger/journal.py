@@ -17,7 +17,7 @@ others.
 
 Whether a run goes on with the records it began with is told by a keyed digest, until the commit. A digest alone would
 let whoever guesses the records confirm the guess, so it is an HMAC under a random key. The digest lies with the noisy
-parts, the key beside the ledger's witness, where the confidential records are; neither says anything without the
+parts, the key beside the ledger's registry, where the confidential records are; neither says anything without the
 other, and both are removed when the run is whole. Nothing of it is published.
 """
 
@@ -300,8 +300,8 @@ def keyed_digest(key: bytes, parts: Iterable[memoryview]) -> str:
 
 
 def key_path(ledger: Ledger, journal: Journal) -> Path:
-    """Return the file of a measurement's key, in the folder of the ledger's witness."""
-    return ledger.place.witness_folder / f"measurement-{journal.id}.key"
+    """Return the file of a measurement's key, in the folder of the ledger's registry."""
+    return ledger.place.registry_folder / f"measurement-{journal.id}.key"
 
 
 def require_same_records(

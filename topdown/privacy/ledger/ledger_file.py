@@ -1,30 +1,27 @@
-"""The ledger of one data set: every privacy loss ever spent on it, in a file that only grows, and its witness.
+"""The ledger of one data set: every privacy loss ever spent on it, in a file that only grows.
 
 An *intent* is durable before the first bit of noise is drawn, and counts from then on, whether or not the release is
 ever finished. Every part of it is *begun* before it is drawn and recorded as *drawn*, with the hash of its file,
-before it may be read. A *commit* says which files the noise became. A *void* documents, with a witness, an intent
-whose noise was destroyed unseen. One sealed line a record (`book.py`).
+before it may be read. A *commit* says which files the noise became. A *refund* documents, with the person who saw to
+it, an intent whose noise was destroyed unseen. One sealed line a record (`book.py`).
 
-The *witness* of the ledger is a second, small file far from it that knows how long it was when it last counted. A
-ledger that was put back to an older copy lacks the record whose hash the witness holds. What it cannot notice is
-ledger and witness put back together.
+The *registry* of the data set (`registry.py`) is a second, small file that names the ledger and says how far it has
+come; without it the ledger is not accepted, and an older copy of the ledger is refused.
 """
 
 from __future__ import annotations
 
 import errno
-import re
+import json
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 from topdown.errors import BudgetError
-from topdown.formats.caps import parse_json
-from topdown.privacy.ledger.book import Book, Entry, canonical_line, line_hash, read_book, seal
+from topdown.privacy.ledger.book import Book, Entry, line_hash, read_book, seal, time_text
 from topdown.privacy.ledger.durable import Disk, LockedFile, ReplacedError
 from topdown.privacy.ledger.ledger_records import (
     LEDGER_VERSION,
@@ -42,116 +39,19 @@ from topdown.privacy.ledger.ledger_records import (
     exact_text,
     to_fields,
 )
-
-WITNESS_TYPE, WITNESS_VERSION = "topdown.ledger_witness", 1
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(frozen=True)
-class Witness:
-    """How many records a ledger had, and the hash of the last of them."""
-
-    ledger: str
-    records: int
-    head: str
-
-
-def witness_path(folder: Path, ledger: str) -> Path:
-    """Return the file of a ledger's witness."""
-    return folder / f"ledger-{ledger}.witness.json"
-
-
-def write_witness(path: Path, book: Book, disk: Disk) -> None:
-    """Remember where a ledger stands, durably, in one step."""
-    if book.opened is None:
-        raise ValueError("an empty ledger has no witness")
-    stated = {"type": WITNESS_TYPE, "version": WITNESS_VERSION, "ledger": book.opened.ledger}
-    disk.replace(path, canonical_line(stated | {"records": len(book.entries), "head": book.head}) + b"\n")
-
-
-def read_witness(path: Path, disk: Disk) -> Witness | None:
-    """Read a witness; None if there is none.
-
-    Raises:
-        BudgetError: it is no witness (B012).
-
-    """
-    try:
-        data = disk.read(path)
-    except OSError:
-        data = b""
-    if data is None:
-        return None
-    try:
-        plain = parse_json(data)
-        ledger, records, head = (plain[key] for key in ("ledger", "records", "head"))
-        sound = (plain.get("type"), plain.get("version"), len(plain)) == (WITNESS_TYPE, WITNESS_VERSION, 5)
-        sound &= type(records) is int and records > 0 and isinstance(ledger, str)
-        sound &= isinstance(head, str) and _SHA256.fullmatch(head) is not None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        sound = False
-    if not sound:
-        raise BudgetError(
-            f"{path} is no witness of a ledger",
-            code="B012",
-            file=str(path),
-            fix="restore it from a copy; if it is lost: topdown ledger attest RUN.toml --reason ... (pgsr ledger "
-            "attest for group sizes)",
-        )
-    return Witness(ledger, records, head)
-
-
-def check_witness(path: Path, ledger_path: Path, book: Book, disk: Disk) -> None:
-    """Refuse a ledger that lacks what its witness saw.
-
-    Raises:
-        BudgetError: the ledger was put back to an older copy (B008); the witness is missing, damaged or another
-            ledger's (B012).
-
-    """
-    found = read_witness(path, disk)
-    if found is None and len(book.entries) <= 1:
-        return  # a crash between the ledger's creation and its witness: nothing was ever charged
-    if found is None or book.opened is None or found.ledger != book.opened.ledger:
-        what = "is missing" if found is None else "is another ledger's"
-        raise BudgetError(
-            f"the witness {path} of the ledger {ledger_path} {what}",
-            code="B012",
-            file=str(path),
-            fix="put it back where it was, or name its folder as ledger.witness; if it is lost, or the records "
-            "were moved: topdown ledger attest RUN.toml --reason ... (pgsr ledger attest for group sizes)",
-        )
-    if found.records > len(book.entries) or book.entries[found.records - 1].sha256 != found.head:
-        raise BudgetError(
-            f"the ledger {ledger_path} lacks record {found.records} that its witness {path} saw: it is an older "
-            "copy, or another one",
-            code="B008",
-            file=str(ledger_path),
-            fix="restore the newest copy of the ledger; an older one forgets what was spent",
-        )
-
-
-@dataclass(frozen=True)
-class LedgerLocation:
-    """Where a ledger lies and which one it must be.
-
-    Args:
-        path: the ledger.
-        witness_folder: folder of its witness, beside the confidential records unless somebody says otherwise.
-        id: of the ledger, as the run file names it; empty if it names none yet.
-        binding: what the losses of the run are about.
-    """
-
-    path: Path
-    witness_folder: Path
-    id: str
-    binding: LedgerBinding
-
-    @property
-    def witness(self) -> Path:
-        """File of the witness."""
-        return witness_path(self.witness_folder, self.id)
-
+from topdown.privacy.ledger.registry import (
+    LedgerLocation,
+    Registry,
+    TakenOver,
+    elsewhere,
+    new_registry,
+    other_registries,
+    read_registry,
+    registry_of,
+    registry_path,
+    second_ledger,
+    write_registry,
+)
 
 _SIGN = {"rho": "ρ", "epsilon": "ε", "epsilon_delta": "ε"}
 _PAIRS = "epsilon_delta"
@@ -296,13 +196,15 @@ _NONE = Fraction(0)
 class Ledger:
     """A ledger open for writing, under an exclusive lock; make one with `open_ledger`.
 
-    Guarantees: a method that returns has written its record durably, and the witness knows; one that raises
-    `BudgetError` B004 to B009 has written nothing. After B014 (the witness cannot be written) the record stands and
-    counts, and the ledger takes no further one.
+    Guarantees: a method that returns has written its record durably, and the registry knows; one that raises
+    `BudgetError` B004 to B009 or B018 has written nothing. After B019 (the registry cannot be written) the record
+    stands and counts, and the ledger takes no further one.
     """
 
-    def __init__(self, place: LedgerLocation, file: LockedFile, book: Book, disk: Disk) -> None:
-        self.place, self.path, self.book = place, place.path, book
+    def __init__(
+        self, place: LedgerLocation, file: LockedFile, book: Book, registry: Registry, disk: Disk
+    ) -> None:
+        self.place, self.path, self.book, self.registry = place, place.path, book, registry
         self._file, self._disk = file, disk
 
     def intent(
@@ -326,6 +228,7 @@ class Ledger:
     def check_affordable(self, intent: Charge, limit: Fraction, delta_limit: Fraction = _NONE) -> None:
         """Raise what `intent` would raise, without writing anything."""
         self._check(intent)
+        self._refuse_elsewhere()
         left = limit - self.book.charged
         if intent.loss > left:
             raise over_budget(self.path, self.book, intent, limit, left)
@@ -360,10 +263,11 @@ class Ledger:
         """Take back intent `seq`: its noise was never seen and is destroyed. The record stays.
 
         Raises:
-            BudgetError: no such intent, already voided or committed, or reason or witness missing (B009).
+            BudgetError: no such intent, already voided or committed, or reason or witness missing (B009), or one with
+                line breaks (B062).
 
         """
-        return self._append(Refund(seq, reason.strip(), witness.strip()))
+        return self._append(Refund(seq, _one_line(reason), _one_line(witness)))
 
     def _check(self, event: Event) -> None:
         problem = self.book.problem(event)
@@ -375,8 +279,20 @@ class Ledger:
                 fix="look at the records of the ledger; nothing was written",
             )
 
+    def attest(self, by: str, reason: str) -> Entry:
+        """Record that a person attests that the ledger is complete (BudgetError B062: no name or reason)."""
+        by, reason = _one_line(by), _one_line(reason)
+        if not (by and reason):
+            raise _unnamed()
+        return self._append(Attested(reason=reason, by=by))
+
+    def _refuse_elsewhere(self) -> None:
+        if not self.registry.names(self.path):
+            raise elsewhere(self.registry, self.path)
+
     def _append(self, event: Event) -> Entry:
         self._check(event)
+        self._refuse_elsewhere()
         line, time = next_line(event, self.book)
         try:
             self._file.append(line)
@@ -398,55 +314,117 @@ class Ledger:
                 fix="make room and run the same command again; a record that was not written spends nothing",
             ) from None
         entry = self.book.add(event, time, line_hash(line))
-        self._tell_witness()
+        self._tell_registry(self.registry.of_book(self.book, self.place.records))
         return entry
 
-    def _tell_witness(self) -> None:
+    def _tell_registry(self, registry: Registry) -> None:
         try:
-            write_witness(self.place.witness, self.book, self._disk)
-        except OSError as error:
+            write_registry(registry, self._disk)
+        except BudgetError:
             self._file.close()
-            raise BudgetError(
-                f"the witness {self.place.witness} of the ledger cannot be written: {error.strerror}",
-                code="B014",
-                file=str(self.place.witness),
-                fix="make room or correct the rights of its folder, then run the same command again",
-            ) from None
+            raise
+        self.registry = registry
+
+
+def _one_line(text: str) -> str:
+    """Return what a person says without blanks around it; it is published, in a line of its own."""
+    if not text.strip().isprintable():
+        raise _unnamed()
+    return text.strip()
+
+
+def _unnamed() -> BudgetError:
+    return BudgetError(
+        "whoever attests that a ledger is complete, or takes a charge back, gives a name and a reason, each one line",
+        code="B062",
+        fix='add --by "NAME" --reason "WHY"; both are published with every later release',
+    )
 
 
 def next_line(event: Event, book: Book) -> tuple[bytes, str]:
     """Return the line that a record becomes after those of a book, and its time (UTC); neither is changed."""
-    time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = time_text()
     return seal(to_fields(event) | {"time": time}, len(book.entries), book.head), time
 
 
-def create_ledger(path: Path, witness_folder: Path, binding: LedgerBinding, disk: Disk | None = None) -> str:
-    """Create the ledger of a data set, once; return its random id.
+def create_ledger(place: LedgerLocation, disk: Disk | None = None) -> LedgerLocation:
+    """Create the ledger of a data set and its registry, once; return its place with its random id.
+
+    Args:
+        place: where they will lie; its id is empty.
+        disk: another model of the disk, for tests.
 
     Raises:
-        BudgetError: there is a file already (B015), or the witness cannot be written (B014).
+        BudgetError: the data set, or the file of its records, has a ledger (B017); there is a file already (B015); the
+            registry is damaged (B060) or cannot be written (B019), or another run makes one there (B005).
 
     """
     disk = disk or Disk()
-    opened = Opened(secrets.token_hex(8), LEDGER_VERSION, *vars(binding).values())
-    line = next_line(opened, Book())[0]
+    opened = Opened(secrets.token_hex(8), LEDGER_VERSION, *vars(place.binding).values())
+    line, made = next_line(opened, Book())[0], replace(place, id=opened.ledger)
+    with _folder_held(place.registry_folder, disk):
+        for other in other_registries(place, disk):
+            if other.mark.records > 1 or disk.read(other.ledger_path) is not None:
+                raise second_ledger(other, place)
+            disk.remove(other.path)  # of a creation that a crash ended: nothing was ever charged
+            disk.sync_folder(other.folder)
+        if disk.read(place.path) is not None:
+            raise _file_exists(place.path)
+        write_registry(new_registry(place, opened.ledger, read_book(line, place.path)[0]), disk)
+        try:
+            disk.make_folder(place.path.parent)
+        except OSError as error:
+            raise ledger_unusable(place.path, error) from None
+        if place.path.parent.resolve() == place.registry_folder.resolve():
+            _write_first(made, line, disk)
+        else:
+            with _folder_held(place.path.parent, disk):
+                _write_first(made, line, disk)
+    return made
+
+
+def _write_first(place: LedgerLocation, line: bytes, disk: Disk) -> None:
+    """Write the first line of a ledger in one step, whole or not at all; its folder is held."""
     try:
-        disk.make_folder(path.parent)
-        disk.create(path, line)
-    except FileExistsError:
+        if disk.read(place.path) is not None:
+            raise _file_exists(place.path)
+        disk.replace(place.path, line)
+    except OSError as error:
+        raise ledger_unusable(place.path, error) from None
+
+
+def _file_exists(path: Path) -> BudgetError:
+    return BudgetError(
+        f"there is a file {path} already",
+        code="B015",
+        file=str(path),
+        fix="a data set has one ledger, made once; use the one that is there, or give another path",
+    )
+
+
+@contextmanager
+def _folder_held(folder: Path, disk: Disk) -> Iterator[None]:
+    """Hold a folder while a ledger or its registry is made in it."""
+    try:
+        lock = disk.lock_folder(folder)
+    except (BlockingIOError, ReplacedError):
         raise BudgetError(
-            f"there is a file {path} already",
-            code="B015",
-            file=str(path),
-            fix="a data set has one ledger, made once; use the one that is there, or give another path",
+            f"another run makes a ledger in {folder}",
+            code="B005",
+            file=str(folder),
+            fix="wait until it has ended, and run the same command again",
         ) from None
     except OSError as error:
-        raise ledger_unusable(path, error) from None
-    book = read_book(line, path)[0]
-    Ledger(
-        LedgerLocation(path, witness_folder, opened.ledger, binding), LockedFile(-1, path), book, disk
-    )._tell_witness()
-    return opened.ledger
+        raise BudgetError(
+            f"there is no folder {folder} for the ledger or its registry: {error.strerror}",
+            code="B019",
+            file=str(folder),
+            fix="make it, or mount its disk, and run the same command again",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.close()
 
 
 @contextmanager
@@ -458,10 +436,26 @@ def open_ledger(place: LedgerLocation, disk: Disk | None = None) -> Iterator[Led
 
     Raises:
         BudgetError: there is none, or the run file names none (B011); in use by someone else (B005); damaged or not
-            readable (B006); bound to something else (B007); an older copy (B008); its witness is gone (B012).
+            readable (B006); bound to something else (B007); an older copy (B008); its registry is gone (B016) or
+            damaged (B060).
 
     """
     disk = disk or Disk()
+    with _locked_ledger(place, lambda book: _checked_registry(place, book, disk), disk) as ledger:
+        yield ledger
+
+
+def _checked_registry(place: LedgerLocation, book: Book, disk: Disk) -> Registry:
+    found = registry_of(place, disk)
+    found.check(book, place.path)
+    return found
+
+
+@contextmanager
+def _locked_ledger(
+    place: LedgerLocation, registry_for: Callable[[Book], Registry], disk: Disk
+) -> Iterator[Ledger]:
+    """Lock a ledger and check it, then see what its registry is."""
     try:
         file = disk.lock(place.path)
     except FileNotFoundError:
@@ -478,43 +472,142 @@ def open_ledger(place: LedgerLocation, disk: Disk | None = None) -> Iterator[Led
     try:
         data = file.read()
         book, n_bytes, whole = read_book(data, place.path)
-        check_ledger(place, book, disk)
+        _check_identity(place, book)
+        registry = registry_for(book)
         if n_bytes < len(data):
             file.truncate(n_bytes)
         if not whole:
             file.append(b"\n")
         disk.sync_folder(place.path.parent)
-        ledger = Ledger(place, file, book, disk)
-        ledger._tell_witness()
+        ledger = Ledger(place, file, book, registry, disk)
+        if 0 < registry.mark.records < len(book.entries):  # a crash came between the two
+            ledger._tell_registry(registry.of_book(book))
         yield ledger
     finally:
         file.close()
 
 
 def check_ledger(place: LedgerLocation, book: Book, disk: Disk | None = None) -> None:
-    """Refuse a ledger that is not the expected one or not whole (B006, B007, B008, B011, B012); writes nothing."""
+    """Refuse a ledger that could not be charged, whatever the loss (B006, B007, B008, B016, B018, B060)."""
+    _check_identity(place, book)
+    registry = _checked_registry(place, book, disk or Disk())
+    if not registry.names(place.path):
+        raise elsewhere(registry, place.path)
+
+
+def _check_identity(place: LedgerLocation, book: Book) -> None:
     if book.opened is None:
         raise not_a_ledger(place.path)
     if book.opened.ledger != place.id or book.binding != place.binding:
         raise wrong_ledger(place.path, book.opened, place.id, place.binding)
-    check_witness(place.witness, place.path, book, disk or Disk())
 
 
-def attest(place: LedgerLocation, reason: str, disk: Disk | None = None) -> None:
-    """Write a new witness for a ledger whose witness is lost; the reason stays in the ledger for ever.
+def attest(place: LedgerLocation, by: str, reason: str, disk: Disk | None = None) -> None:
+    """Record that a person attests that a ledger is complete; make its registry if that is lost.
+
+    Args:
+        place: the ledger.
+        by: name of the person.
+        reason: why it has to be attested.
+        disk: another model of the disk, for tests.
 
     Raises:
-        BudgetError: no reason (B009), or what `open_ledger` raises but for the witness.
+        BudgetError: no name or reason, or one with line breaks (B062); another ledger serves the data set (B017); or
+            what `open_ledger` raises but for a missing registry.
 
     """
     disk = disk or Disk()
-    if read_witness(place.witness, disk) is None:
-        data = disk.read(place.path)
-        book = read_book(data or b"", place.path)[0]
-        if book.opened is not None and book.opened.ledger == place.id:
-            write_witness(place.witness, book, disk)
-    with open_ledger(place, disk) as ledger:
-        ledger._append(Attested(reason.strip()))
+    if read_registry(place.registry, disk) is not None:
+        with open_ledger(place, disk) as ledger:
+            ledger.attest(by, reason)
+        return
+    with (
+        _folder_held(place.registry_folder, disk),
+        _locked_ledger(place, lambda book: new_registry(place, place.id, book), disk) as ledger,
+    ):
+        _refuse_second(place, disk)
+        ledger.attest(by, reason)
+
+
+def _refuse_second(place: LedgerLocation, disk: Disk) -> None:
+    for other in other_registries(place, disk):
+        raise second_ledger(other, place)
+
+
+def move_ledger(place: LedgerLocation, before: Path | None = None, disk: Disk | None = None) -> Registry:
+    """Write down that ledger, records or registry lie elsewhere now, or take over a ledger of the former format.
+
+    A ledger of the former format has a witness, `ledger-ID.witness.json`, in place of a registry. The registry that
+    takes its place says what the witness had seen.
+
+    Args:
+        place: where they lie now.
+        before: folder of the registry, or of the witness, if it is not at its new place yet.
+        disk: another model of the disk, for tests.
+
+    Returns: the registry as it is now.
+
+    Raises:
+        BudgetError: neither registry nor witness is there (B016); the ledger is still where it was, too (B018); it is
+            an older copy (B008); or another ledger serves the data set (B017).
+    """
+    disk = disk or Disk()
+    folders = (place.registry_folder, *((before,) if before is not None else ()))
+    found = next(filter(None, (read_registry(registry_path(f, place.id), disk) for f in folders)), None)
+    witness = next((w for f in folders if disk.read(w := _former_witness(f, place.id))), None)
+
+    def registry_for(book: Book) -> Registry:
+        made = found
+        if made is None and witness is not None:
+            made = _taken_over(place, witness, book, disk)
+        elif made is None:
+            made = registry_of(place, disk)  # says that it is missing
+        made.check(book, place.path)
+        return made
+
+    with _folder_held(place.registry_folder, disk), _locked_ledger(place, registry_for, disk) as ledger:
+        _refuse_second(place, disk)
+        here, registry = place.registry, ledger.registry
+        if not registry.names(place.path) and _holds_ledger(registry.ledger_path, place.id, disk):
+            raise elsewhere(registry, place.path)
+        moved = registry.with_ledger(place.path).moved_to(place.registry_folder)
+        ledger._tell_registry(moved.of_book(ledger.book, place.records))
+        left = [path for f in folders for path in (registry_path(f, place.id), _former_witness(f, place.id))]
+        for path in left:
+            if path.resolve() != here.resolve() and disk.read(path) is not None:
+                disk.remove(path)
+                disk.sync_folder(path.parent)
+        return ledger.registry
+
+
+def _former_witness(folder: Path, ledger: str) -> Path:
+    return folder / f"ledger-{ledger}.witness.json"
+
+
+def _holds_ledger(path: Path, ledger: str, disk: Disk) -> bool:
+    try:
+        opened = read_book(disk.read(path) or b"", path)[0].opened
+    except (OSError, BudgetError):
+        return True  # whatever it is, a person must look at it
+    return opened is not None and opened.ledger == ledger
+
+
+def _taken_over(place: LedgerLocation, witness: Path, book: Book, disk: Disk) -> Registry:
+    """Return the registry of a ledger that a witness of the former format knows."""
+    seen = None
+    with suppress(ValueError, KeyError, TypeError):
+        plain = json.loads(disk.read(witness) or b"")
+        if (plain["type"], plain["version"], plain["ledger"]) == ("topdown.ledger_witness", 1, place.id):
+            seen = TakenOver(int(plain["records"]), str(plain["head"]))
+    n = seen.records if seen else 0
+    if seen is None or not 0 < n <= len(book.entries) or book.entries[n - 1].sha256 != seen.head:
+        raise BudgetError(
+            f"the ledger {place.path} is not the one that the witness {witness} saw, or is an older copy",
+            code="B008",
+            file=str(place.path),
+            fix="restore the newest copy of the ledger; an older one forgets what was spent",
+        )
+    return new_registry(place, place.id, book).with_event(seen)
 
 
 def read_ledger(path: Path) -> Book:

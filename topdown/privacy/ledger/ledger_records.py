@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -135,7 +135,11 @@ class DrawnLaw:
 
 
 LOSS_NAMES = ("rho", "epsilon", "epsilon_delta")
-_PAIRS_ONLY = ("delta", "delta_limit")  # fields that no record of rho or epsilon has
+_ABSENT = {
+    "delta": Fraction(0),
+    "delta_limit": Fraction(0),
+    "by": "",
+}  # written only where it is something else
 LEDGER_VERSION = 2
 _EXACT = re.compile(r"[0-9]+(/[1-9][0-9]*)?")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
@@ -268,9 +272,10 @@ class Refund:
 
 @dataclass(frozen=True)
 class Attested:
-    """The witness of the ledger was lost or the records moved; somebody says that the ledger is whole, and why."""
+    """The registry of the ledger was lost; `by` attests that the ledger is complete, and why. Old records lack `by`."""
 
     reason: str
+    by: str = ""
 
 
 Charge = Intent | Choice
@@ -300,27 +305,26 @@ def exact_text(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
 
 
-def to_fields(event: Event) -> dict[str, object]:
+def to_fields(event: Any, kinds: Mapping[str, type[Any]] = KINDS) -> dict[str, object]:
     """Return a record as JSON-ready fields with its kind."""
-    kind = next(name for name, cls in KINDS.items() if isinstance(event, cls))
+    kind = next(name for name, cls in kinds.items() if isinstance(event, cls))
     return {"kind": kind} | _fields(event)
 
 
-def from_fields(plain: dict[str, object]) -> tuple[Event, str]:
-    """Read a record back, strictly; ValueError or TypeError if a field is missing, unknown or of the wrong type."""
+def from_fields(plain: dict[str, object], kinds: Mapping[str, type[Any]] = KINDS) -> tuple[Any, str]:
+    """Read a record and its time back; ValueError or TypeError if a field is missing, unknown or of the wrong type."""
     rest = dict(plain)
     kind, time = rest.pop("kind", None), rest.pop("time", None)
-    cls = KINDS.get(kind) if isinstance(kind, str) else None
+    cls = kinds.get(kind) if isinstance(kind, str) else None
     if cls is None or not isinstance(time, str) or not _TIME.fullmatch(time):
         raise ValueError("unknown kind or no time")
-    event: Event = _read_record(cls, rest)
-    return event, time
+    return _read_record(cls, rest), time
 
 
-def _fields(record: Event | DrawnLaw) -> dict[str, object]:
-    """Return the fields of a record or law; those of delta only where there is one."""
+def _fields(record: Any) -> dict[str, object]:
+    """Return the fields of a record or law."""
     values = {item.name: getattr(record, item.name) for item in fields(record)}
-    return {name: _plain(value) for name, value in values.items() if name not in _PAIRS_ONLY or value}
+    return {name: _plain(value) for name, value in values.items() if name not in _ABSENT or value}
 
 
 def _plain(value: object) -> object:
@@ -333,12 +337,12 @@ def _plain(value: object) -> object:
 
 def _read_record(cls: type[Any], plain: object) -> Any:
     readers = {item.name: _READERS[str(item.type)] for item in fields(cls)}
-    if not isinstance(plain, dict) or not set(readers) - set(_PAIRS_ONLY) <= set(plain) <= set(readers):
+    if not isinstance(plain, dict) or not set(readers) - set(_ABSENT) <= set(plain) <= set(readers):
         raise ValueError("missing or unknown field")
     values = {name: readers[name](value) for name, value in plain.items()}
-    absent = {name: Fraction(0) for name in readers if name not in plain}
-    if not all(values[name] for name in _PAIRS_ONLY if name in values):
-        raise ValueError("a field of delta that is 0")
+    absent = {name: _ABSENT[name] for name in readers if name not in plain}
+    if not all(values[name] for name in _ABSENT if name in values):
+        raise ValueError("a field that says nothing")
     return cls(**values, **absent)
 
 
