@@ -164,6 +164,21 @@ CERTIFICATE_CHANGES: dict[str, tuple[Callable[[Document], None], str, str]] = {
         "privacy",
         "V132",
     ),
+    "a composed guess that is too small": (
+        lambda c: c["privacy"]["secrets"][0].update(best_guess=["0.5", "0.6"], right_in_100=60),
+        "privacy",
+        "V132",
+    ),
+    "a composed guess that is vague": (
+        lambda c: c["privacy"]["secrets"][0].update(best_guess=["0.5", "0.9"], right_in_100=90),
+        "privacy",
+        "V132",
+    ),
+    "a composed guess called a sum": (
+        lambda c: c["privacy"]["secrets"][0].update(method="sums of epsilon and delta"),
+        "privacy",
+        "V132",
+    ),
     "pure epsilon": (lambda c: c["privacy"]["secrets"][0].update(method="pure epsilon"), "privacy", "V132"),
     "usual at 1e-10": (
         lambda c: c["privacy"]["usual"].update(epsilon={"1e-10": "4.000000000"}),

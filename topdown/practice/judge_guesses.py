@@ -240,7 +240,9 @@ def shown_loss(
 
 @lru_cache(maxsize=1024)
 def _claimed_rates(loss: ComposedLoss, delta: Fraction) -> tuple[Fraction, float]:
-    if isinstance(loss, PureLoss | PairLoss):
+    if isinstance(loss, PairLoss):  # of hundreds of pairs: their losses are not composed
+        return loss.guess_by_sums().upper, float(loss.epsilon)
+    if isinstance(loss, PureLoss):
         return loss.best_guess().upper, float(loss.epsilon)
     return loss.best_guess().upper, float(loss.epsilon(delta).upper)
 

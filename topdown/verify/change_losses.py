@@ -89,12 +89,13 @@ _ONE = Fraction(1)
 
 
 class MovedCounts(NamedTuple):
-    """Counts that move in noise of one law: its parameter, by how much, how many; delta of each, where it has one."""
+    """Counts that move in noise of one law: parameter, by how much, how many; delta and weights, if it has them."""
 
     parameter: Fraction
     shift: int
     n: int
     delta: Fraction = Fraction(0)
+    weights: tuple[str, ...] = ()
 
 
 class ChangeLoss(Protocol):
@@ -213,11 +214,18 @@ class PureLoss:
 
 @dataclass(frozen=True)
 class PairLoss:
-    """Epsilons and deltas add up: noise of whole weights."""
+    """Epsilons and deltas add up: noise of whole weights.
+
+    Args:
+        total, delta: sums over all counts, delta at most 1.
+        counts: how many counts move.
+        parts: weights, counts, and epsilon of one count over `total`; empty where a ledger does not hold the weights.
+    """
 
     total: Fraction
     delta: Fraction
     counts: int
+    parts: tuple[tuple[tuple[str, ...], int, Fraction], ...] = ()
     rho = None
 
     def epsilon(self, delta: str) -> Ends:
@@ -228,6 +236,14 @@ class PairLoss:
     def guess(self) -> Ends:
         """Return 1 - (1 - delta) / (1 + e**epsilon)."""
         return _rounded_outward(1 - (1 - self.delta) / (1 + exp(self.total)))
+
+    @cached_property
+    def composed_guess(self) -> Ends:
+        """Return ends of (1 + delta(0)) / 2 of the composed losses, or of what the sums say if that is less."""
+        by_sums = self.guess
+        laws, shares = [(weights, n) for weights, n, _ in self.parts], [share for *_, share in self.parts]
+        low, high = delta_between(laws, shares, self.total, Fraction(0))
+        return Ends(min((1 + Fraction(low)) / 2, by_sums.lower), min((1 + Fraction(high)) / 2, by_sums.upper))
 
     @cached_property
     def powers(self) -> list[Ends]:
@@ -311,12 +327,12 @@ def loss_of_laws(loss_name: str, moved: Iterable[tuple[str, MovedCounts]]) -> Ch
         loss_name: rho, epsilon or epsilon_delta.
         moved: name of the law, and the counts.
     """
-    merged: Counter[tuple[str, Fraction, int, Fraction]] = Counter()
-    for law, (parameter, shift, count, delta) in moved:
-        merged[law, parameter, shift, delta] += count
+    merged: Counter[tuple[str, Fraction, int, Fraction, tuple[str, ...]]] = Counter()
+    for law, (parameter, shift, count, delta, weights) in moved:
+        merged[law, parameter, shift, delta, weights] += count
     rows = (
-        (law_named(law), MovedCounts(parameter, shift, n, delta))
-        for (law, parameter, shift, delta), n in sorted(merged.items())
+        (law_named(law), MovedCounts(parameter, shift, n, delta, weights))
+        for (law, parameter, shift, delta, weights), n in sorted(merged.items())
     )
     return _merged_loss(loss_name, tuple(rows))
 
@@ -336,7 +352,9 @@ def _merged_loss(loss_name: str, moved: tuple[tuple[CheckedLaw, MovedCounts], ..
     losses = [law.loss(m.parameter, m.shift) for law, m in zip(laws, rows, strict=True)]
     total = sum((m.n * one for m, one in zip(rows, losses, strict=True)), Fraction(0))
     if loss_name == "epsilon_delta":
-        return PairLoss(total, min(sum((m.n * m.delta for m in rows), Fraction(0)), _ONE), counts)
+        delta, known = sum((m.n * m.delta for m in rows), Fraction(0)), all(m.weights for m in rows)
+        parts = ((m.weights, m.n, one / total) for m, one in zip(rows, losses, strict=True)) if known else ()
+        return PairLoss(total, min(delta, _ONE), counts, tuple(parts))
     if loss_name == "epsilon":
         two_valued = composed_as == {"geometric"} and all(m.shift == 1 for m in rows)
         return PureLoss(total, counts, None, tuple((m.parameter, m.n) for m in rows) if two_valued else ())

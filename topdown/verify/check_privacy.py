@@ -117,6 +117,7 @@ FILE = "certificate.json"
 
 
 BOUNDS, PURE, PAIR = "bounds: two Gaussians, zCDP, symmetry", "pure epsilon", "sums of epsilon and delta"
+COMPOSED = f"{PAIR}, guesses by composed losses"
 
 
 # How wide an enclosure may be, as a part of its high end, by the engine that its method names.
@@ -124,7 +125,7 @@ WIDTHS = (
     (re.compile(r"ball/[0-9]{2,4} bit"), Fraction(1, 10**9)),
     (re.compile(r"float64|atoms/(float64|long double)"), Fraction(1, 10**6)),
     (re.compile(r"ball-free/[0-9]{2,4} bit|free/float64"), Fraction(1, 10**4)),  # of variances far apart
-    (re.compile(f"{PURE}|{PAIR}"), Fraction(1, 10**11)),
+    (re.compile(f"{PURE}|{PAIR}|{COMPOSED}"), Fraction(1, 10**11)),
     (re.compile(re.escape(BOUNDS)), Fraction(0)),
 )
 
@@ -248,7 +249,10 @@ class Comparison:
                 found = partial(_epsilon_at, delta=delta)
                 self._enclosure(f"{place}.epsilon at {delta}", at[delta], loss, method, found)
         guess = stated.get("best_guess")
-        self._enclosure(f"{place}.best_guess", guess, loss, method, lambda x: x.guess)
+        if method == COMPOSED and isinstance(loss, PairLoss):
+            self._composed_guess(f"{place}.best_guess", guess, loss)
+        else:
+            self._enclosure(f"{place}.best_guess", guess, loss, method, lambda x: x.guess)
         with self.reading("V132", f"{place}.right_in_100"):
             times = min(math.ceil(100 * read_enclosure(guess)[1]), 100)
             self.same("V132", f"{place}.right_in_100", times, stated.get("right_in_100"))
@@ -295,9 +299,8 @@ class Comparison:
                     self.wrong("V132", place, line, str(mine), _json_text(stated))
                 return
             width = max(_allowed_width(method), CURVE_WIDTH) if bounds_do else _allowed_width(method)
-            if (method == PURE) != isinstance(loss, PureLoss) or (method == PAIR) != isinstance(
-                loss, PairLoss
-            ):
+            by_sums = method in (PAIR, COMPOSED)
+            if (method == PURE) != isinstance(loss, PureLoss) or by_sums != isinstance(loss, PairLoss):
                 raise ValueError(f"no method {method!r} gives it")
             mine = own(loss)
             if isinstance(loss, PureLoss):  # exact, or a bound with a trivial lower end: both ends are known
@@ -320,6 +323,23 @@ class Comparison:
                 side = "above" if low > mine.upper else "below" if high < mine.lower else "too wide for"
                 line = f"is {side} the value found here"
                 self.wrong("V132", place, line, str(mine), _json_text(stated))
+
+    def _composed_guess(self, place: str, stated: object, loss: PairLoss) -> None:
+        """Add a finding unless a guess is bounded as composed losses do: from 1/2 to no less than they allow."""
+        with self.reading("V132", place):
+            low, high = read_enclosure(stated)
+            if (
+                low != Fraction(1, 2)
+                or not loss.parts
+                or not loss.composed_guess.lower <= high <= loss.composed_guess.upper
+            ):
+                self.wrong(
+                    "V132",
+                    place,
+                    "is not what composed losses give",
+                    str(loss.composed_guess),
+                    _json_text(stated),
+                )
 
     def _usual(self, place: str, stated: dict[str, Any], rho: Fraction) -> None:
         keys = ["bun_steinke", "canonne_kamath_steinke", "gaussian_comparison", "gaussian_note"]

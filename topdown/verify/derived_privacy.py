@@ -148,7 +148,7 @@ def _counts_moved(
             continue
         if change.kind == "within_level" and m.depth <= tree.names.index(change.of):
             continue
-        yield MovedCounts(m.parameter, shift, n_counts, m.delta)
+        yield MovedCounts(m.parameter, shift, n_counts, m.delta, m.weights)
 
 
 def _statistics(steps: Sequence[ChainedRelease], tree: Tree) -> list[Statistic]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -20,6 +21,8 @@ from topdown.privacy import (
 from topdown.privacy.accountant import MovedCounts, PairLoss
 from topdown.privacy.laws import UNIT
 from topdown.privacy.statement import statement
+from topdown.verify import MovedCounts as NoiseCounts
+from topdown.verify import loss_of
 
 EPSILON, DELTA = Fraction(1, 2), Fraction(1, 1000)
 WEIGHTS = parse_weights(optimal_weights(EPSILON, DELTA))
@@ -65,7 +68,29 @@ def test_no_test_beats_the_bounds() -> None:
         best = max(best, (2 - alpha - misses) / 2)
         bound = MIXED.trade_off_curve([Fraction(min(max(alpha, 0.0), 1.0))])[0].lower
         assert misses >= float(bound) - 1e-12
-    assert best <= float(MIXED.best_guess().upper)
+    found = MIXED.best_guess()
+    assert best <= float(found.upper) < min(best * 1.001, float(MIXED.guess_by_sums().lower))
+    assert found.lower == Fraction(1, 2)
+
+
+def test_guesses_are_by_sums_where_the_laws_are_not_known() -> None:
+    """A ledger holds promises without weights: composing what it does not know would promise what nobody keeps."""
+    unknown = PairLoss(tuple(replace(m, weights=()) for m in MIXED.moved))
+    assert unknown.best_guess() == MIXED.guess_by_sums()
+    one = PairLoss(MIXED.moved[:1])  # reaches its promise
+    assert one.best_guess().upper == pytest.approx(float(one.guess_by_sums().upper), rel=1e-3)
+
+
+def test_verify_composes_guesses_by_its_own_lines() -> None:
+    """An attacker more successful than stated would be found neither by the engine nor by verify."""
+    rows = [
+        NoiseCounts(m.epsilon, 1, n, m.delta, tuple(map(str, m.weights)))
+        for m, n in zip(MIXED.moved, (4, 2), strict=True)
+    ]
+    stated = PairLoss(tuple(replace(m, count=row.n) for m, row in zip(MIXED.moved, rows, strict=True)))
+    own = loss_of("optimal_integer", rows).composed_guess
+    assert own.lower <= stated.best_guess().upper <= own.upper < stated.guess_by_sums().lower
+    assert (own.upper - own.lower) / own.upper < Fraction(1, 100)
 
 
 def test_nothing_measured_costs_nothing() -> None:
@@ -119,7 +144,8 @@ def test_no_row_speaks_of_rho_or_of_every_delta() -> None:
     assert all({"rho", "mu", "usual"}.isdisjoint(row) for row in rows)
     assert [row["delta"] for row in rows] == ["1/250", "1/500", "1/500", "0", "1/500"]
     assert all(list(row["epsilon"]) == [row["delta"]] for row in rows)
-    assert {row["method"] for row in rows} == {"sums of epsilon and delta"}
+    by_sums = "sums of epsilon and delta"  # of nothing, too
+    assert {row["method"] for row in rows} == {by_sums, f"{by_sums}, guesses by composed losses"}
 
 
 def test_a_statement_gives_deltas_at_quarters_of_epsilon_rounded_up() -> None:

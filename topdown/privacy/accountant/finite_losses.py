@@ -6,9 +6,9 @@ odds dominates them (Kairouz, Oh, Viswanath 2015, theorem 3.3).
 
 Pairs: each count of noise with finitely many values keeps (epsilon, delta) by its law; for independent counts, also
 if each was chosen after the others were seen, the sums hold together (Dwork, Kenthapadi, McSherry, Mironov, Naor
-2006). What is said of tests are bounds that follow from the sums (Kairouz, Oh, Viswanath 2015, theorem 2.1).
-`delta_at` bounds the delta at a smaller epsilon from the exact probabilities of every law, in whole numbers on a
-lattice of losses.
+2006). `delta_at` bounds the delta at a smaller epsilon from the exact probabilities of every law, in whole numbers on a
+lattice of losses; at 0 it bounds the best guess. Other tests, and guesses where the laws are not known, are bounded by
+what follows from the sums (Kairouz, Oh, Viswanath 2015, theorem 2.1).
 
 Noise and choices together: a mechanism that keeps a pure epsilon tells no more than randomised response of it, and no
 less than nothing, so what is said lies between the noise alone and noise with responses. Proof: PROOF.md, section 12.
@@ -308,6 +308,8 @@ def _odds(epsilon: Fraction) -> tuple[Fraction, Fraction | None]:
 
 
 PAIR_METHOD = "sums of epsilon and delta"
+COMPOSED_METHOD = "sums of epsilon and delta, guesses by composed losses"
+QUARTERS = tuple(Fraction(n, 4) for n in range(5))  # of epsilon, where losses are composed
 _NATS = (Fraction(2), Fraction(8))  # of the window beyond epsilon: at least, and at most
 _STEPS = (1 << 10, 1 << 12)  # of the lattice up to epsilon: at least, and at most for equal parts
 
@@ -350,8 +352,26 @@ class PairLoss:
         return min(sum((m.count * m.delta for m in self.moved), Fraction(0)), Fraction(1))
 
     def best_guess(self) -> Enclosure:
-        """Return the most an attacker can be right of two equally likely neighbours, by the sums."""
+        """Return a bound of how often an attacker is right of two equally likely neighbours.
+
+        It is (1 + delta(0)) / 2 of the composed losses where the laws are known and that is less than by the sums.
+        """
+        by_sums = self.guess_by_sums()
+        if not self.moved or not all(m.weights for m in self.moved):
+            return by_sums
+        composed = (1 + self.deltas_at_quarters[0]) / 2
+        if composed >= by_sums.upper:
+            return by_sums
+        return Enclosure(Fraction(1, 2), composed, COMPOSED_METHOD)
+
+    def guess_by_sums(self) -> Enclosure:
+        """Return the most an attacker can be right of two equally likely neighbours, by the sums alone."""
         return pair_bayes_accuracy(self.epsilon, self.delta, PAIR_METHOD)
+
+    @cached_property
+    def deltas_at_quarters(self) -> tuple[Fraction, ...]:
+        """Deltas that all counts together keep at 0, 1, 2, 3 and 4 quarters of epsilon."""
+        return self.deltas_at(tuple(self.epsilon * quarter for quarter in QUARTERS))
 
     def trade_off_curve(self, alphas: Iterable[Threshold]) -> list[Enclosure]:
         """Return at each alpha a share of misses that no test goes below, by the sums."""
