@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import final
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from topdown.model.schema import Schema
 MAX_KINDS = 14  # a table over all subsets of the kinds is kept at some nodes
 
 
-@dataclass(frozen=True, eq=False)
+@final
 class PublicFacts:
     """Named integer columns, one value a leaf, in the geography's leaf order.
 
@@ -33,10 +34,8 @@ class PublicFacts:
         columns: column name to int64 array of shape (n_leaves,), nonnegative.
     """
 
-    columns: Mapping[str, Ints]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", NarrowColumns.pack(self.columns))
+    def __init__(self, columns: Mapping[str, Ints]) -> None:
+        self.columns: Mapping[str, Ints] = NarrowColumns.pack(columns)
 
     def at(self, places: slice | Ints) -> PublicFacts:
         """Return the facts of some leaves."""
