@@ -194,8 +194,10 @@ def invariant_exactness(both: ReleaseAndTruth) -> dict[str, object]:
     n_checked, n_met = (sum(int(str(c[key])) for c in checks) for key in ("n_checked", "n_met"))
     for soft in invariants.soft_rules:  # not promised, so not in the percentage of all
         weights = soft.weights(context.plan.schema)
-        sums = sum(int(w) * released.held(weights == w) for w in np.unique(weights) if w)
-        checks.append(_invariant_check(soft.name, soft.kind, leaf, np.asarray(sums) <= 0))
+        sums = np.zeros(released.n_nodes, dtype=np.int64)
+        for weight in np.unique(weights):
+            sums += weight * released.held(weights == weight)
+        checks.append(_invariant_check(soft.name, soft.kind, leaf, sums <= 0))
     return {"percent": _percent_met(n_met, n_checked), "checks": checks}
 
 

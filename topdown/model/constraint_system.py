@@ -144,6 +144,12 @@ class ConstraintSystem:
         )
 
     @property
+    def bounded(self) -> tuple[tuple[str, Bools], ...]:
+        """Name and cells of every lower bound, then of every upper bound."""
+        named = (self.bound_names, self.bound_cells), (self.cap_names, self.cap_cells)
+        return tuple(pair for names, cells in named for pair in zip(names, cells, strict=True))
+
+    @property
     def n_public_bounds(self) -> int:
         """How many of the lower bounds public facts give."""
         return len(self.bound_cells) - self.n_exact

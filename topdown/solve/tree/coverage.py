@@ -202,8 +202,7 @@ def _groups(context: PublicContext, depth: int) -> Iterator[tuple[str, Ints]]:
             f"the table {step.table!r} of a pass",
             parse_query(plan.schema, step.table).labels.astype(np.int64),
         )
-    names = (*rules.bound_names, *rules.cap_names)
-    for name, cells in zip(names, (*rules.bound_cells, *rules.cap_cells), strict=True):
+    for name, cells in rules.bounded:
         yield f"the rule {name!r}", cells.astype(np.int64)
     order = [at.name for at in plan.levels]
     for exact in plan.invariants.exact:
