@@ -11,7 +11,7 @@ from topdown.privacy.accountant import PureLoss
 from topdown.privacy.ledger import Book, DrawnLaw, Intent, LedgerBinding, Opened
 from topdown.privacy.statement import Claim, Measurement, attribute_rows
 from topdown.publish.ledger_statement import spent_statement
-from topdown.verify.change_losses import ALPHAS, MovedCounts, loss_of
+from topdown.verify import ALPHAS, MovedCounts, loss_of
 
 LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
 MANY = [Fraction(1000 + 7 * k * k, 999) for k in range(1, 12)]  # their sums have too many values

@@ -19,7 +19,7 @@ from topdown.app.screens import figures
 from topdown.errors import BudgetError, InternalError
 from topdown.formats.strict_toml import exact_text
 from topdown.measure.run_ledger import check_ledger_of_run
-from topdown.model import Basis, leaf_rows
+from topdown.model import Basis
 from topdown.plan import Plan, PreparedRun, PublicContext, ReleaseChain, RunFile, read_plan
 from topdown.privacy.ledger import losses_by_plan, read_ledger
 from topdown.publish.release_certificate import (
@@ -186,8 +186,7 @@ def _exact_statistics(context: PublicContext) -> list[dict[str, Any]]:
     rows = [
         _exact_row("exact", e.name, e.level, context.plan.level(e.level).n_nodes, e.basis) for e in inv.exact
     ]
-    found = leaf_rows(context.plan.schema, inv, context.facts.columns, context.geography)
-    hard = sorted(found, key=lambda row: (row.rule.closes_everywhere, not row.rule.closes))
+    hard = sorted(context.leaf_rows, key=lambda row: (row.rule.closes_everywhere, not row.rule.closes))
     rows += [_exact_row(r.rule.kind, r.name, leaf.name, int(r.asks.sum()), r.rule.basis) for r in hard]
     rows += [_exact_row(s.kind, s.name, leaf.name, len(leaf), s.basis) for s in inv.soft_rules]
     return rows

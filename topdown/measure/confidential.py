@@ -30,7 +30,6 @@ from topdown.model import (
     Attribute,
     ConstraintRow,
     Schema,
-    leaf_rows,
 )
 from topdown.plan import MeasurementPlan, PublicContext
 from topdown.privacy.laws import LAWS, NoiseDistribution
@@ -38,10 +37,9 @@ from topdown.privacy.laws import LAWS, NoiseDistribution
 
 def check_against_public(leaves: LeafCounts, context: PublicContext) -> None:
     """Raise Refused if counts of the leaves contradict an invariant; its name is public, the leaf is not."""
-    plan = context.plan
-    rows = leaf_rows(plan.schema, plan.invariants, context.facts.columns, context.geography)
     for row in sorted(
-        rows, key=lambda row: (bool(row.rule.read_columns), not row.rule.closes, row.rule.is_lower)
+        context.leaf_rows,
+        key=lambda row: (bool(row.rule.read_columns), not row.rule.closes, row.rule.is_lower),
     ):
         held, low, high = leaves.held(row.cells), row.low, row.high
         if row.rule.closes:

@@ -24,7 +24,7 @@ from topdown.measure.confidential import load_records
 from topdown.measure.record_counts import AggregatedCounts, LeafCounts
 from topdown.measure.records import PLAIN_FORM, RecordsForm
 from topdown.measure.released import damaged_file_error, read_table_rows, released_counts
-from topdown.model import Histogram, Query, leaf_rows, parse_query
+from topdown.model import Histogram, Query, parse_query
 from topdown.output_paths import refuse_needed, write_new
 from topdown.plan import Plan, PublicContext, load_context
 
@@ -187,15 +187,17 @@ def invariant_exactness(both: ReleaseAndTruth) -> dict[str, object]:
         equal = [(r.answers(query) == t.answers(query)).all(axis=1) for r, t in both.stretches(level)]
         met = np.concatenate(equal)
         checks.append(_invariant_check(exact.name, "exact", exact.level, met))
-    for row in leaf_rows(context.plan.schema, invariants, context.facts.columns, context.geography):
+    for row in context.leaf_rows:
         held, asks = released.held(row.cells), row.asks
         met = (row.low <= held) & (held <= row.high)
         checks.append(_invariant_check(row.name, row.rule.kind, leaf, met[asks]))
     n_checked, n_met = (sum(int(str(c[key])) for c in checks) for key in ("n_checked", "n_met"))
     for soft in invariants.soft_rules:  # not promised, so not in the percentage of all
         weights = soft.weights(context.plan.schema)
-        sums = sum(int(w) * released.held(weights == w) for w in np.unique(weights) if w)
-        checks.append(_invariant_check(soft.name, soft.kind, leaf, np.asarray(sums) <= 0))
+        sums = np.zeros(released.n_nodes, dtype=np.int64)
+        for weight in np.unique(weights):
+            sums += weight * released.held(weights == weight)
+        checks.append(_invariant_check(soft.name, soft.kind, leaf, sums <= 0))
     return {"percent": _percent_met(n_met, n_checked), "checks": checks}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import final
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from topdown.model.schema import Schema
 MAX_KINDS = 14  # a table over all subsets of the kinds is kept at some nodes
 
 
-@dataclass(frozen=True, eq=False)
+@final
 class PublicFacts:
     """Named integer columns, one value a leaf, in the geography's leaf order.
 
@@ -33,10 +34,8 @@ class PublicFacts:
         columns: column name to int64 array of shape (n_leaves,), nonnegative.
     """
 
-    columns: Mapping[str, Ints]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", NarrowColumns.pack(self.columns))
+    def __init__(self, columns: Mapping[str, Ints]) -> None:
+        self.columns: Mapping[str, Ints] = NarrowColumns.pack(columns)
 
     def at(self, places: slice | Ints) -> PublicFacts:
         """Return the facts of some leaves."""
@@ -143,6 +142,12 @@ class ConstraintSystem:
             caps=np.hstack([self.caps, numbers[-1]]),
             n_exact=self.n_exact + len(names),
         )
+
+    @property
+    def bounded(self) -> tuple[tuple[str, Bools], ...]:
+        """Name and cells of every lower bound, then of every upper bound."""
+        named = (self.bound_names, self.bound_cells), (self.cap_names, self.cap_cells)
+        return tuple(pair for names, cells in named for pair in zip(names, cells, strict=True))
 
     @property
     def n_public_bounds(self) -> int:

@@ -181,14 +181,14 @@ def _check_bounds(
     tables: Sequence[ExactTable], merged: MergedTable, rules: ConstraintSystem, level: str
 ) -> None:
     reachable = rules.possible_cells
-    bounds = [cells & reachable for cells in (*rules.bound_cells, *rules.cap_cells)]
-    for name, cells in zip((*rules.bound_names, *rules.cap_names), bounds, strict=True):
+    bounds = [(name, cells & reachable) for name, cells in rules.bounded]
+    for name, cells in bounds:
         inside = np.unique(merged.labels[cells])
         if len(inside) <= 1:
             continue
         whole = np.array_equal(np.isin(merged.labels, inside) & reachable, cells)
         together = len(np.unique(rules.class_of_cell[cells])) == 1
-        alone = all(np.array_equal(cells, c) or not (cells & c).any() for c in bounds)
+        alone = all(np.array_equal(cells, c) or not (cells & c).any() for _, c in bounds)
         if not (whole and together and alone):
             table = next(t for t in tables if len(np.unique(t.labels[cells])) > 1)
             raise ConfigError(

@@ -114,7 +114,7 @@ def _check_keys(path: Path, kind: type[InvariantKind], table: NamedTable) -> Non
             f"constraint {table.name!r} of {path}: [[{kind.kind}]] needs exactly the keys {sorted(needed)}, "
             f"has {sorted(given)}",
             code="C031",
-            fix=f"add the missing keys, remove the others; `per` and `times` are from 1 to {MOST_TIMES:,}",
+            fix=f"add the missing keys, remove the others; factors are from 1 to {MOST_TIMES:,}",
         )
 
 

@@ -11,6 +11,7 @@ from topdown.errors import ConfigError, TopdownError
 from topdown.formats.strict_toml import add_location, locating_errors
 from topdown.inputs import MemoryTable, TableLocation, containing_file, locate_table
 from topdown.model import (
+    ConstraintRow,
     ConstraintSystem,
     DerivedValues,
     Geography,
@@ -19,6 +20,7 @@ from topdown.model import (
     Query,
     Schema,
     Support,
+    leaf_rows,
     parse_query,
 )
 from topdown.output_paths import refuse_needed
@@ -77,7 +79,12 @@ class PublicContext:
         return self.derived.get("rules", self._derive_rules)
 
     def _derive_rules(self) -> ConstraintSystem:
-        return ConstraintSystem.from_facts(self.plan.schema, self.geography, self.plan.invariants, self.facts)
+        return ConstraintSystem.from_rows(self.plan.schema, self.geography, self.leaf_rows)
+
+    @property
+    def leaf_rows(self) -> tuple[ConstraintRow, ...]:
+        """What public facts say of the leaves, one row a constraint; those of releases that it extends left out."""
+        return leaf_rows(self.plan.schema, self.plan.invariants, self.facts.columns, self.geography)
 
     @cached_property
     def policy(self) -> ReleaseChain:

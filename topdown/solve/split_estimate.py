@@ -75,7 +75,7 @@ def bounds_fit(
 
 
 @bounds_fit.register
-def _(
+def _lower_bounds_fit(
     bounds: LowerBounds, exact: FixedTable, group: Ints, values: Floats, slack: float = NEAR_LIMIT_PERSONS
 ) -> bool:
     """Lower bounds: a maximum flow, or a linear program beside an exact table that the fixed one crosses."""
@@ -91,7 +91,7 @@ def _(
 
 
 @bounds_fit.register
-def _(
+def _subset_limits_fit(
     bounds: SubsetLimits, exact: FixedTable, group: Ints, values: Floats, slack: float = NEAR_LIMIT_PERSONS
 ) -> bool:
     """Limits on sets of kinds; what an exact table fixes is no near miss. The table must not cross an exact one."""

@@ -28,7 +28,6 @@ from topdown.model import (
     ConstraintSystem,
     FlowArcs,
     SplitConstraints,
-    leaf_rows,
     smallest_conflict,
     soft_rule_rows,
 )
@@ -212,7 +211,7 @@ def find_node_conflict(
     schema, invariants, geography = context.plan.schema, context.plan.invariants, constraints.geography
     children = np.arange(*geography.child_pointers[depth - 1][parent.index : parent.index + 2])
     inside = constraints.leaf_range(depth - 1, parent.index)
-    rows = leaf_rows(schema, invariants, context.facts.columns, geography)
+    rows = context.leaf_rows
     asking = [row for row in rows if not row.rule.closes_everywhere and row.asks[inside].any()]
     names, n_asking = [row.name for row in asking], len(asking)
     if constraints.by_answer and depth <= constraints.unit_depth:  # the exact table is one more constraint

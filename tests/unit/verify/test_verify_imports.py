@@ -11,7 +11,7 @@ import topdown
 
 FILES = sorted((Path(topdown.__file__).parent / "verify").glob("*.py"))
 LIBRARIES = {
-    "__future__", "collections", "contextlib", "dataclasses", "decimal", "fractions", "functools", "gzip", "hashlib",
+    "__future__", "abc", "collections", "contextlib", "dataclasses", "decimal", "fractions", "functools", "gzip", "hashlib",
     "itertools", "json", "math", "msgspec", "numpy", "os", "pathlib", "pyarrow", "re", "stat", "textwrap", "time",
     "topdown", "typing", "zlib",
 }  # fmt: skip

@@ -41,7 +41,7 @@ def solve_with(name: str, problem: Problem) -> Solution:
             f"no least-squares backend {name!r}", code="C080", fix="use one of: " + ", ".join(NAMES)
         )
     standard = standard_form(problem)
-    solvers = {"interior": _by_interior_point, "piqp": _piqp, "clarabel": _clarabel, "gurobi": _gurobi}
+    solvers = {"interior": _own_interior_point, "piqp": _piqp, "clarabel": _clarabel, "gurobi": _gurobi}
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # of points that are then not taken
             x, equal, below, steps = solvers[name](standard)
@@ -75,7 +75,7 @@ def _polished(
     return best
 
 
-def _by_interior_point(s: StandardForm) -> tuple[Floats, Floats, Floats, int]:
+def _own_interior_point(s: StandardForm) -> tuple[Floats, Floats, Floats, int]:
     return interior_point(s.quadratic, s.linear, s.equal, s.equal_to, s.below, s.limit)
 
 

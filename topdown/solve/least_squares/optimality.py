@@ -96,7 +96,7 @@ def _bounds_gap(bounds: LowerBounds, mu: Floats, sums: Floats, shift: float) -> 
 
 def _multiplier_settled(bounds: SubsetLimits, multipliers: Floats) -> Floats:
     """Make multipliers of a column that differ by rounding error only equal; what is lost stays in the gradient."""
-    mu = _with_slack(bounds.limits, multipliers)
+    mu = _append_slack(bounds.limits, multipliers)
     close = SAME_MULTIPLIER * np.abs(mu).max(axis=0, initial=0.0)
     order = np.argsort(mu, axis=0, kind="stable")
     sorted_mu = np.take_along_axis(mu, order, axis=0)
@@ -117,7 +117,7 @@ def _limits_gap(limits: Floats, mu: Floats, sums: Floats) -> tuple[float, float]
     Edmonds: with groups in order of mu, the gap is the sum of (step of mu) times (room left in the groups so far).
     """
     if limits.shape[1] > 1 << len(mu):
-        mu, sums = _with_slack(limits, mu), np.vstack([sums, -sums.sum(axis=0, keepdims=True)])
+        mu, sums = _append_slack(limits, mu), np.vstack([sums, -sums.sum(axis=0, keepdims=True)])
     columns = np.arange(len(limits))
     order = np.argsort(mu, axis=0, kind="stable")
     so_far, held = np.zeros(len(limits), dtype=np.int64), np.zeros(len(limits))
@@ -134,7 +134,7 @@ def _limits_gap(limits: Floats, mu: Floats, sums: Floats) -> tuple[float, float]
     return gap, shift
 
 
-def _with_slack(limits: Floats, values: Floats) -> Floats:
+def _append_slack(limits: Floats, values: Floats) -> Floats:
     """Add the row of the entry without cost where the limits have one."""
     if limits.shape[1] == 1 << len(values):
         return values

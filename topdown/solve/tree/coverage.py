@@ -107,7 +107,7 @@ def lattice_form(context: PublicContext) -> LatticeForm | str:
         )
         for level in plan.levels
     )
-    if not _tells_apart(context, lattice, own[-1]):
+    if not _information_is_invertible(context, lattice, own[-1]):
         return f"the queries of level {plan.levels[-1].name} do not tell every cell apart"
     return LatticeForm(lattice, own)
 
@@ -164,7 +164,7 @@ def _schema_lattice(plan: Plan) -> Lattice:
     )
 
 
-def _tells_apart(context: PublicContext, lattice: Lattice, own: Information) -> bool:
+def _information_is_invertible(context: PublicContext, lattice: Lattice, own: Information) -> bool:
     """Tell whether the leaves' own information is invertible for every pattern of open values."""
     is_open = open_values(lattice, context.rules.class_of_cell, context.rules.open[-1])
     for row in np.unique(is_open, axis=0):
@@ -202,8 +202,7 @@ def _groups(context: PublicContext, depth: int) -> Iterator[tuple[str, Ints]]:
             f"the table {step.table!r} of a pass",
             parse_query(plan.schema, step.table).labels.astype(np.int64),
         )
-    names = (*rules.bound_names, *rules.cap_names)
-    for name, cells in zip(names, (*rules.bound_cells, *rules.cap_cells), strict=True):
+    for name, cells in rules.bounded:
         yield f"the rule {name!r}", cells.astype(np.int64)
     order = [at.name for at in plan.levels]
     for exact in plan.invariants.exact:

@@ -16,7 +16,7 @@ from topdown.solve.noisy_answers import NoisyAnswers
 
 
 @dataclass(frozen=True, eq=False)
-class LevelShape:
+class OpenLevel:
     """The nodes of one level sorted by *pattern*, the set T of dense values open there.
 
     Args:
@@ -34,7 +34,7 @@ class LevelShape:
     parent: Ints
 
 
-def level_shape(is_open: NDArray[np.bool_], parent: Ints) -> LevelShape:
+def level_shape(is_open: NDArray[np.bool_], parent: Ints) -> OpenLevel:
     """Sort nodes by what is open.
 
     Args:
@@ -50,11 +50,11 @@ def level_shape(is_open: NDArray[np.bool_], parent: Ints) -> LevelShape:
     for of in nodes:
         place[of] = np.arange(len(of))
     values = tuple(np.flatnonzero(found[i]).astype(np.int64) for i in kept)
-    return LevelShape(values, nodes, pattern, place, parent)
+    return OpenLevel(values, nodes, pattern, place, parent)
 
 
 def add_up(
-    above: LevelShape, out: Sequence[Floats], nodes: Ints, below: LevelShape, held: Floats, *, square: bool
+    above: OpenLevel, out: Sequence[Floats], nodes: Ints, below: OpenLevel, held: Floats, *, square: bool
 ) -> None:
     """Add what some nodes of one pattern hold to their parents, in place.
 
@@ -97,7 +97,7 @@ def add_up(
 
 
 def spread_from_parent(
-    above: LevelShape, held: Sequence[Floats], nodes: Ints, below: LevelShape, *, square: bool
+    above: OpenLevel, held: Sequence[Floats], nodes: Ints, below: OpenLevel, *, square: bool
 ) -> Floats:
     """Return what the parents of some nodes of one pattern hold, on the nodes' dense values; as `add_up`."""
     own = below.values[below.pattern[nodes[0]]]
@@ -133,7 +133,7 @@ class Upward:
         spread: per pattern, Sig of each node, (m, ...); at the leaves one for all, (1, ...).
     """
 
-    shape: LevelShape
+    shape: OpenLevel
     own: Information
     beyond: tuple[Floats, ...]
     spread: tuple[Floats, ...]
