@@ -15,11 +15,18 @@ if TYPE_CHECKING:
         json_bytes,
         schema_of,
     )
-    from topdown.formats.release_documents import InvariantRules, Plan, PlanMeasurement, SchemaOfRecords
+    from topdown.formats.release_documents import (
+        TABLE_OPTIONS,
+        InvariantRules,
+        Plan,
+        PlanMeasurement,
+        SchemaOfRecords,
+    )
     from topdown.formats.strict_toml import dec_hook, parse_exact, read_toml, toml_text
 
 __all__ = [
     "DOCUMENTS",
+    "TABLE_OPTIONS",
     "Count",
     "IntervalsHeld",
     "InvariantRules",
