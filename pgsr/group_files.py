@@ -6,7 +6,6 @@ Each file is written whole or not at all, the manifest last.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -49,6 +48,7 @@ from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, DataError
 from topdown.formats import json_bytes
+from topdown.inputs import parquet_bytes
 from topdown.made_up import WARNING_FILE
 from topdown.output_paths import refuse_existing, refuse_release
 from topdown.privacy.ledger import Disk, ledger_history, read_book
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-TABLE_VERSION = "1"
 NO_RELEASE = b"""NOT-A-RELEASE
 This folder holds a simulation: its noise was drawn from a known seed, on made-up or public groups, and nothing was
 charged for it. It protects nobody.
@@ -255,14 +254,7 @@ def table_bytes(plan: Prepared, values: Mapping[str, Ints], stamp: str, nodes: s
     columns = {name: value[:, nodes].T.reshape(-1) for name, value in values.items()}
     table = pa.table({"region": region, "level": level, "size": size, **columns})
     kind = "pgsr.counts" if COUNT in values else "pgsr.measurements"
-    sink = io.BytesIO()
-    with parquet.ParquetWriter(
-        sink, table.schema, compression="zstd", store_schema=False, write_page_checksum=True
-    ) as writer:
-        writer.write_table(table)
-        stamps = {"stamp": stamp} if stamp else {}
-        writer.add_key_value_metadata({"type": kind, "version": TABLE_VERSION} | stamps)
-    return sink.getvalue()
+    return parquet_bytes(kind, table, {"stamp": stamp} if stamp else {})
 
 
 MOST_ROWS = 2**31

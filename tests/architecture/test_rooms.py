@@ -172,6 +172,7 @@ VERIFY_MAY_USE = {
     "topdown.errors",
     "topdown.arrays",
     "topdown.formats.release_documents",
+    "topdown.formats.choice_documents",
 }
 
 

@@ -20,6 +20,7 @@ from tests.helpers.sections import cut_small, packed
 from tests.helpers.small_release import Small, build, certified, from_dense
 from tests.helpers.tampered import Rows, attack, codes, edit_rows, failed
 from topdown.errors import CertificateError, InternalError
+from topdown.inputs import parquet_bytes
 from topdown.measure import read_microdata
 from topdown.publish import PublishOptions, SectionFiles, SectionSource, publish, section_files, verified_in
 from topdown.publish import publish_release as publishing
@@ -225,9 +226,9 @@ def _joined(folder: Path, place: str) -> None:
 
 
 def _write(path: Path, table: pa.Table, stamps: dict[bytes, bytes]) -> None:
-    with pq.ParquetWriter(path, table.schema.remove_metadata(), store_schema=False) as writer:
-        writer.write_table(table.replace_schema_metadata(None))
-        writer.add_key_value_metadata({key.decode(): value.decode() for key, value in stamps.items()})
+    have = {key.decode(): value.decode() for key, value in stamps.items()}
+    bare = table.cast(pa.schema([(field.name, field.type) for field in table.schema]))
+    path.write_bytes(parquet_bytes(have["type"], bare, have))
 
 
 CHANGES = (

@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.test_policy_releases import release
 from tests.helpers import solved
-from tests.helpers.small_release import reseal
+from tests.helpers.small_release import reseal, write_canonical
 from topdown.app import solve_release
 from topdown.verify import verify
 
@@ -84,7 +84,7 @@ def test_what_solve_json_says_of_the_estimate_is_held_to_the_plan(
     shutil.copytree(made, folder)
     document = json.loads((folder / "solve.json").read_text())
     change(document)
-    (folder / "solve.json").write_text(json.dumps(document))
+    write_canonical(folder / "solve.json", document)
     reseal(folder)
     assert [finding.code for finding in verify(folder).check("solver").findings] == [code]
 
@@ -95,7 +95,7 @@ def test_a_large_residual_is_a_warning(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made, folder)
     document = json.loads((folder / "solve.json").read_text())
     document["statistics"]["residual_persons"] = 0.25
-    (folder / "solve.json").write_text(json.dumps(document))
+    write_canonical(folder / "solve.json", document)
     reseal(folder)
     check = verify(folder).check("solver")
     assert check.ok

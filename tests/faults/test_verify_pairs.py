@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.small_release import Small, build, ledger_events, seal
+from tests.helpers.small_release import Small, build, ledger_events, seal, write_canonical
 from tests.helpers.tampered import attack, codes, failed
 from topdown.plan import optimal_weights, parse_weights
 from topdown.verify import UNIT, delta_needed, law_problem, verify
@@ -39,7 +39,7 @@ def edit(path: Path, change: Callable[[Document], None]) -> None:
     """Change a JSON document in place."""
     document = json.loads(path.read_text(encoding="utf-8"))
     change(document)
-    path.write_text(json.dumps(document), encoding="utf-8")
+    write_canonical(path, document)
 
 
 def first(document: Document) -> Document:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.helpers.runs import run_text
+from topdown.inputs import parquet_bytes
 from topdown.measure import drawn_laws_by_level
 from topdown.model import Histogram
 from topdown.plan import PublicContext, exact_table_names, prepare, write_public
@@ -156,7 +157,7 @@ def write_plan(release: Path, context: PublicContext) -> None:
     """Write plan.json."""
     release.mkdir(parents=True, exist_ok=True)
     document = context.plan.to_document() | {"plan_hash": context.plan.plan_hash}
-    (release / "plan.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_canonical(release / "plan.json", document)
 
 
 def write_measurements(release: Path, context: PublicContext, nodes_a_part: int) -> None:
@@ -187,9 +188,7 @@ def write_measurements(release: Path, context: PublicContext, nodes_a_part: int)
 def write_stamped(path: Path, table: pa.Table, kind: str, plan_hash: str, **more: str) -> None:
     """Write a Parquet file with its stamps."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({"type": kind, "version": "1", "plan_hash": plan_hash} | more)
+    path.write_bytes(parquet_bytes(kind, table, {"plan_hash": plan_hash, **more}))
 
 
 def write_exact(release: Path, context: PublicContext, leaves: Histogram) -> None:
@@ -208,7 +207,7 @@ def write_exact(release: Path, context: PublicContext, leaves: Histogram) -> Non
         else:
             values.append(head | {"nodes": nodes, "answers": answers})
     document = {"type": "topdown.exact", "version": 1, "plan_hash": context.plan.plan_hash, "values": values}
-    (folder / "exact.json").write_text(json.dumps(document), encoding="utf-8")
+    write_canonical(folder / "exact.json", document)
 
 
 def files_digest(release: Path) -> str:
@@ -270,6 +269,7 @@ def write_solve(
 ) -> None:
     """Write solve.json: everything solved, residuals tiny; without leaves the one before names the records."""
     numbers = {
+        "n_splits": 1,
         "n_problems": 1,
         "n_variables": 18,
         "n_unconverged": 0,
@@ -283,9 +283,10 @@ def write_solve(
     before = json.loads(path.read_text(encoding="utf-8")) if leaves is None else {}
     levels = [{"level": level.name} | numbers | changes for level in context.plan.levels]
     document = {"type": "topdown.solve", "version": 1, "plan_hash": context.plan.plan_hash, "failsafe": []}
+    document["target_kkt_residual_persons"] = 1e-6
     document["inputs_sha256"] = inputs_digest(release)
     document["records_sha256"] = before["records_sha256"] if leaves is None else records_digest(leaves)
-    path.write_text(json.dumps(document | {"levels": levels}), encoding="utf-8")
+    write_canonical(path, document | {"levels": levels})
 
 
 def inputs_digest(release: Path) -> str:
@@ -335,14 +336,18 @@ def edit_json(path: Path, change: Callable[[Any], None]) -> None:
 
 
 def edit_table(path: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Change the rows of a Parquet file in place, keeping types and stamps."""
-    file = pq.ParquetFile(path)
-    table, stamps = file.read(), file.metadata.metadata
+    """Change the rows of a Parquet file in place, keeping types and stamps, as its publisher would."""
+    table = pq.read_table(path)
     rows = table.to_pylist()
     change(rows)
-    with pq.ParquetWriter(path, table.schema.remove_metadata(), store_schema=False) as writer:
-        writer.write_table(pa.Table.from_pylist(rows, schema=table.schema.remove_metadata()))
-        writer.add_key_value_metadata({k.decode(): v.decode() for k, v in stamps.items()})
+    rewrite_table(path, pa.Table.from_pylist(rows, schema=table.schema.remove_metadata()))
+
+
+def rewrite_table(path: Path, table: pa.Table, **stamps: str) -> None:
+    """Write other rows into a Parquet file as its publisher would, with the stamps it has, and more."""
+    have = {key.decode(): text.decode() for key, text in pq.read_metadata(path).metadata.items()} | stamps
+    bare = table.cast(pa.schema([(field.name, field.type) for field in table.schema]))
+    path.write_bytes(parquet_bytes(have["type"], bare, have))
 
 
 def half(loss: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 from tests.helpers.extension import Land, make_land
 from tests.helpers.ledgers import n_intents
 from tests.helpers.sections import solve_small
-from tests.helpers.small_release import edit_table, reseal
+from tests.helpers.small_release import edit_table, reseal, rewrite_table
 from topdown.app import generate, solve_release
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
 from topdown.measure import draw, load_records, measure, read_microdata, records_form
@@ -125,14 +125,11 @@ def move_one(release: Path) -> None:
     """Move one record to a cell of another sex, as somebody would who corrects one household."""
     path = release / "microdata" / "persons.parquet"
     table = pq.read_table(path)
-    metadata = pq.read_metadata(path).metadata
     rows = table.to_pylist()
     row = next(r for r in rows if r["count"] == 1)
     row["sex"] = "male" if row["sex"] == "female" else "female"
     columns = {name: pa.array([r[name] for r in rows]) for name in table.column_names}
-    with pq.ParquetWriter(path, pa.table(columns).schema, store_schema=False) as writer:
-        writer.write_table(pa.table(columns))
-        writer.add_key_value_metadata({k: v for k, v in metadata.items() if k != b"ARROW:schema"})
+    rewrite_table(path, pa.table(columns))
     reseal(release)
 
 

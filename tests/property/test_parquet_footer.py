@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+from topdown.inputs import parquet_bytes
 from topdown.verify import describes_every_column
 
 TURNED = """
@@ -25,7 +25,7 @@ for at in range(start, len(data)):
         path.write_bytes(data[:at] + bytes([data[at] ^ bits]) + data[at + 1 :])
         print(at, bits, flush=True)
         try:
-            ParquetTable(path.parent, path.name, "V015", "k", {"a": WHOLE, "b": TEXT}, 9, None).read()
+            ParquetTable(path.parent, path.name, "V015", "topdown.leaves", {"a": WHOLE, "b": TEXT}, 9, None).read()
         except UnreadableError:
             said += 1
 assert said > len(data[start:])
@@ -36,9 +36,7 @@ print("whole")
 def write(path: Path) -> Path:
     """Write a small table with the stamps of a release."""
     table = pa.table({"a": [1, 2], "b": ["x", "y"]})
-    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({"type": "k", "version": "1"})
+    path.write_bytes(parquet_bytes("topdown.leaves", table, {}))
     return path
 
 
@@ -90,7 +88,7 @@ from pathlib import Path
 from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable
 before = len(os.listdir("/proc/self/task"))
 path = Path(sys.argv[1])
-table = ParquetTable(path.parent, path.name, "V015", "k", {"a": WHOLE, "b": TEXT}, 9, None)
+table = ParquetTable(path.parent, path.name, "V015", "topdown.leaves", {"a": WHOLE, "b": TEXT}, 9, None)
 rows = table.read().num_rows if sys.argv[2] == "whole" else sum(len(b) for b in table.batches(1))
 print(rows, len(os.listdir("/proc/self/task")) - before)
 """

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from topdown.formats.release_documents import (
         LISTED_ROWS,
+        TABLE_OPTIONS,
         InvariantKindName,
         InvariantRules,
         Plan,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DOCUMENTS",
     "LISTED_ROWS",
+    "TABLE_OPTIONS",
     "Count",
     "IntervalsHeld",
     "InvariantKindName",

@@ -1,8 +1,8 @@
-"""The JSON documents of a release: plan.json, solve.json, manifest.json and certificate.json."""
+"""The JSON documents of a release: plan, solve, manifest and certificate; how its tables are written."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -401,3 +401,32 @@ class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     software: dict[str, str]
     files: dict[str, Sha256]
     measured: PlanMeasured | UnsetType = UNSET
+
+
+ROWS_PER_GROUP = 1 << 20
+"""Rows of a row group, where a kind of table has no smaller ones of its own."""
+_DELTA = {"answers.list.element": "DELTA_BINARY_PACKED"}
+_OTHERWISE: dict[str, dict[str, Any]] = {
+    "topdown.measurements": {
+        "use_dictionary": ["level", "node", "query", "variance_numerator", "variance_denominator"],
+        "column_encoding": _DELTA,
+        "write_statistics": False,
+    },
+    "topdown.exact_answers": {"use_dictionary": False, "column_encoding": _DELTA},
+}
+TABLE_OPTIONS: dict[str, dict[str, Any]] = {
+    kind: {"compression": "zstd", "store_schema": False, "write_page_checksum": True}
+    | _OTHERWISE.get(kind, {})
+    for kind in (
+        "topdown.geography",
+        "topdown.leaves",
+        "topdown.microdata",
+        "topdown.table",
+        "topdown.simulated",
+        "topdown.measurements",
+        "topdown.exact_answers",
+        "pgsr.counts",
+        "pgsr.measurements",
+    )
+}
+"""Arguments of `pyarrow.parquet.ParquetWriter` by kind; without Arrow's schema a table's own metadata stays out."""

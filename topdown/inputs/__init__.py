@@ -5,8 +5,14 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from topdown.inputs.arrow_tables import (
+        codes_from_arrow,
+        codes_to_arrow,
+        label_positions,
+        parquet_bytes,
+        write_parquet,
+    )
     from topdown.inputs.file_formats import separator_of
-    from topdown.inputs.geocode_columns import codes_from_arrow, codes_to_arrow, label_positions
     from topdown.inputs.sources import (
         ArrowTable,
         DatabaseTable,
@@ -50,6 +56,7 @@ __all__ = [
     "label_positions",
     "locate_table",
     "location_text",
+    "parquet_bytes",
     "printable",
     "read_batches",
     "read_header",
@@ -57,6 +64,7 @@ __all__ = [
     "separator_of",
     "text_columns",
     "whole_columns",
+    "write_parquet",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

@@ -6,7 +6,6 @@ Where a base release leaves only some answers open, public files say which are m
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import InternalError
+from topdown.inputs import parquet_bytes
 from topdown.measure.confidential import noise_law
 from topdown.model import Counts, Query, Support
 from topdown.plan import LevelPlan, Plan, PublicContext
@@ -270,11 +269,9 @@ def add_in_64_bits(flat: NDArray[np.int32], key: Ints, count: Ints) -> None:
     flat[key] = exact.astype(np.int32)
 
 
-def _part_metadata(plan: Plan, part: PartPlan) -> dict[str, str]:
+def _part_stamps(plan: Plan, part: PartPlan) -> dict[str, str]:
     level = plan.levels[part.depth]
     return {
-        "type": "topdown.measurements",
-        "version": "1",
         "plan_hash": plan.plan_hash,
         "level": level.name,
         "queries": json.dumps([m.query for m in level.measurements], ensure_ascii=False),
@@ -324,21 +321,8 @@ def encode_part(context: PublicContext, part: PartPlan, drawn: DrawnAnswers) -> 
             ),
         }
     )
-    buffer = io.BytesIO()
-    with pq.ParquetWriter(
-        buffer,
-        table.schema,
-        compression="zstd",
-        compression_level=1,
-        use_dictionary=["level", "node", "query", "variance_numerator", "variance_denominator"],
-        column_encoding={"answers.list.element": "DELTA_BINARY_PACKED"},
-        store_schema=False,
-        write_page_checksum=True,
-    ) as writer:
-        writer.write_table(table, row_group_size=part.n_group * n_queries)
-        # store_schema=False keeps Arrow's own types out of the file, and with them the table's metadata.
-        writer.add_key_value_metadata(_part_metadata(context.plan, part))
-    return buffer.getvalue()
+    stamps = _part_stamps(context.plan, part)
+    return parquet_bytes("topdown.measurements", table, stamps, part.n_group * n_queries)
 
 
 def _dictionary_column(index: NDArray[np.generic], labels: list[str]) -> pa.DictionaryArray:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from topdown.arrays import Ints
-from topdown.inputs import codes_from_arrow, codes_to_arrow
+from topdown.formats import json_bytes
+from topdown.inputs import codes_from_arrow, codes_to_arrow, write_parquet
 from topdown.model import Exact
 from topdown.plan.plan_values import Plan
 from topdown.plan.preparation import PublicContext
@@ -56,7 +56,7 @@ def exact_document(context: PublicContext, values: Mapping[str, Ints], sha256: M
             row |= {"nodes": list(nodes), "answers": values[exact.name].tolist()}
         rows.append(row)
     document: dict[str, object] = {"type": "topdown.exact", "version": 1, "plan_hash": plan.plan_hash}
-    return (json.dumps(document | {"values": rows}, ensure_ascii=False, indent=1) + "\n").encode()
+    return json_bytes(document | {"values": rows})
 
 
 def exact_table(context: PublicContext, exact: Exact, answers: Ints) -> bytes:
@@ -69,26 +69,17 @@ def exact_table(context: PublicContext, exact: Exact, answers: Ints) -> bytes:
     """
     codes = context.geography.levels[context.geography.index(exact.level)].codes
     width = answers.shape[1]
-    made = io.BytesIO()
-    with pq.ParquetWriter(
-        made,
-        pa.schema(_EXACT_COLUMNS),
-        compression="zstd",
-        use_dictionary=False,
-        column_encoding={"answers.list.element": "DELTA_BINARY_PACKED"},
-        store_schema=False,
-        write_page_checksum=True,
-    ) as writer:
-        rows = _rows_at_once(width)
+    made, rows = io.BytesIO(), _rows_at_once(width)
+
+    def tables() -> Iterator[pa.Table]:
         for first in range(0, len(codes), rows):
             here = np.ascontiguousarray(answers[first : first + rows])
             starts = pa.array(np.arange(0, here.size + 1, width, dtype=np.int32))
             lists = pa.ListArray.from_arrays(starts, pa.array(here.reshape(-1)))
             names = codes_to_arrow(codes[first : first + rows])
-            writer.write_table(
-                pa.table([names, lists], schema=pa.schema(_EXACT_COLUMNS)), row_group_size=rows
-            )
-        writer.add_key_value_metadata(_exact_stamps(context.plan, exact))
+            yield pa.table([names, lists], schema=pa.schema(_EXACT_COLUMNS))
+
+    write_parquet(made, "topdown.exact_answers", tables(), _exact_stamps(context.plan, exact), rows)
     return made.getvalue()
 
 

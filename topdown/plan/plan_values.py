@@ -7,7 +7,6 @@ public facts, budget, queries, solving order) and nothing else (no path, no time
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -18,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from topdown.errors import ConfigError
+from topdown.formats import json_bytes
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.common import LawName, LossName, Mechanism
 from topdown.formats.strict_toml import dec_hook, enc_hook
@@ -289,9 +289,7 @@ def plan_from_document(document: dict[str, Any]) -> Plan:
 def plan_file(plan: Plan, run_file: str = "") -> bytes:
     """Return plan.json: the plan with its hash; a saved one names the run file it came from."""
     document = plan.to_document()
-    head = {"type": document.pop("type"), "version": document.pop("version")}
-    tail = {"plan_hash": plan.plan_hash} | ({"run_file": run_file} if run_file else {})
-    return (json.dumps(head | document | tail, ensure_ascii=False, indent=1) + "\n").encode()
+    return json_bytes(document | {"plan_hash": plan.plan_hash} | ({"run_file": run_file} if run_file else {}))
 
 
 def read_plan(path: Path) -> Plan:

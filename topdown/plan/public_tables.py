@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import DataError
@@ -26,6 +25,7 @@ from topdown.inputs import (
     read_table,
     text_columns,
     whole_columns,
+    write_parquet,
 )
 from topdown.model import (
     Codes,
@@ -244,10 +244,8 @@ def read_leaves(path: Path, geography: Geography) -> PublicFacts:
 
 def _write_parquet(path: Path, table: pa.Table, document_type: str) -> None:
     part = path.with_suffix(".parquet.tmp")
-    with pq.ParquetWriter(part, table.schema, compression="zstd", store_schema=False) as writer:
-        writer.write_table(table)
-        # store_schema=False keeps Arrow's own types out of the file, and with them the table's metadata
-        writer.add_key_value_metadata({"type": document_type, "version": "1"})
+    with part.open("wb") as file:
+        write_parquet(file, document_type, [table], {})
     part.replace(path)
 
 

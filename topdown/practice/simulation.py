@@ -47,7 +47,7 @@ from topdown.plan import PreparedRun, PublicContext, read_plan
 from topdown.plan.release_chain import file_sha256
 from topdown.privacy import SimulationBits
 from topdown.progress import silent
-from topdown.publish.release_files import write_bytes, write_parquet
+from topdown.publish.release_files import table_of_plan, write_bytes
 from topdown.publish.release_tables import PERSONS, microdata_table
 from topdown.solve import (
     AnswersInMemory,
@@ -384,7 +384,7 @@ def keep_replicate(out: Path, simulation: Simulation, replicate: Replicate) -> N
     stamps |= {"truth": origin.kind, "truth_sha256": origin.sha256, "truth_is_public": origin.reason}
     path = out / f"replicate-{replicate.number:03d}" / "microdata.parquet"
     table = microdata_table(context, replicate.leaves)
-    write_parquet(path, table, "topdown.simulated", context.plan, stamps)
+    write_bytes(path, table_of_plan("topdown.simulated", table, context.plan, stamps))
 
 
 def simulation_document(

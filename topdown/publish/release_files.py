@@ -6,7 +6,6 @@ Equal content gives equal bytes; a folder with a manifest is whole.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from topdown.formats import json_bytes
 from topdown.formats.release_documents import Manifest, SealedFile
+from topdown.inputs import parquet_bytes
 from topdown.plan import Plan
 
 TEMPORARY = ".tmp"
@@ -41,27 +40,9 @@ def written_durably(path: Path) -> Iterator[BinaryIO]:
     _give_name(part, path)
 
 
-def write_parquet(
-    path: Path, table: pa.Table, document_type: str, plan: Plan, more: Mapping[str, str] | None = None
-) -> None:
-    """Write a table stamped with its type, its plan and `more`; see `parquet_bytes`."""
-    write_bytes(path, parquet_bytes(table, document_type, plan, more))
-
-
-def parquet_bytes(
-    table: pa.Table, document_type: str, plan: Plan, more: Mapping[str, str] | None = None
-) -> bytes:
-    """Return a table as a stamped file; equal tables and pyarrow versions give equal bytes."""
-    stamps = {"type": document_type, "version": "1", "plan_hash": plan.plan_hash} | dict(more or {})
-    made = io.BytesIO()
-    with pq.ParquetWriter(
-        made, table.schema, compression="zstd", store_schema=False, write_page_checksum=True
-    ) as writer:
-        if table.num_rows:  # else Arrow writes pages of nothing, which no reader is told of
-            writer.write_table(table)
-        # Without Arrow's schema, the table's own metadata is not written.
-        writer.add_key_value_metadata(stamps)
-    return made.getvalue()
+def table_of_plan(kind: str, table: pa.Table, plan: Plan, more: Mapping[str, str] | None = None) -> bytes:
+    """Return a table as a file, stamped with its plan and `more`."""
+    return parquet_bytes(kind, table, {"plan_hash": plan.plan_hash, **(more or {})})
 
 
 def _give_name(part: Path, path: Path) -> None:

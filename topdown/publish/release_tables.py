@@ -19,7 +19,7 @@ from topdown.inputs import codes_to_arrow
 from topdown.model import Histogram, LeafTable, Query, Sections
 from topdown.output_paths import joined_name
 from topdown.plan import Plan, PublicContext
-from topdown.publish.release_files import parquet_bytes, write_bytes, written_durably
+from topdown.publish.release_files import table_of_plan, write_bytes, written_durably
 from topdown.publish.table_intervals import EstimateSource, Intervals, Place, TableRows, intervals_of, rows_of
 
 PERSONS, PERSONS_CSV = "microdata/persons.parquet", "microdata/persons.csv.gz"
@@ -70,7 +70,7 @@ def write_microdata(release: Path, context: PublicContext, leaves: LeafTable) ->
 
 def microdata_bytes(context: PublicContext, leaves: LeafTable, nodes: slice) -> bytes:
     """Return the microdata of some leaves as a file."""
-    return parquet_bytes(_table(context, leaves, nodes), "topdown.microdata", context.plan)
+    return table_of_plan("topdown.microdata", _table(context, leaves, nodes), context.plan)
 
 
 def microdata_table(context: PublicContext, leaves: LeafTable) -> pa.Table:
@@ -256,4 +256,4 @@ def table_bytes(
                 zip(LISTED_ENDS, (pa.array(ends[here]) for ends in intervals.listed), strict=True)
             )
         columns["basis"] = label_column(intervals.exact[here].astype(np.int64), ("tree", "exact"))
-    return parquet_bytes(pa.table(columns), "topdown.table", context.plan, more)
+    return table_of_plan("topdown.table", pa.table(columns), context.plan, more)

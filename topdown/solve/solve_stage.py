@@ -7,7 +7,6 @@ as two SHA-256 (docs/format.md, solve.json).
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import islice
@@ -20,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
+from topdown.formats import json_bytes
 from topdown.model import Geography, LeafTable, PackedRows, PackedTable
 from topdown.plan import Plan, PublicContext
 from topdown.plan.plan_values import MEASURED_PLAN
@@ -367,7 +367,7 @@ def _solve_run(opener: WorkerState, task: _SolveTask) -> SolvedPart:
 def write_document(path: Path, document: dict[str, Any]) -> None:
     """Write solve.json; equal solves give equal bytes."""
     part = path.with_name(path.name + ".tmp")
-    part.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    part.write_bytes(json_bytes(document))
     part.replace(path)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import zip_longest
 from textwrap import fill
@@ -25,6 +26,7 @@ from topdown.verify.session import MEASURED_PLAN, Session, part_paths
 from topdown.verify.strict_reader import (
     NotAvailableError,
     UnreadableError,
+    check_bytes,
     open_inside,
     parse_json,
     read_bytes,
@@ -79,13 +81,33 @@ class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: tuple[_Entry, ...]
 
 
-def canonical_json(document: Any) -> bytes:
-    """Return the only bytes a document of this release may have: sorted keys, two spaces, a last newline."""
-    return (json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+@dataclass(frozen=True)
+class FilesDue:
+    """Which files a folder must and may have.
+
+    Args:
+        required: paths.
+        possible: paths; None where what would decide them cannot be read.
+        known: what every path looks like.
+        plan_hash: that the manifest must name; None where it cannot be read.
+    """
+
+    required: Set[str]
+    possible: Set[str] | None
+    known: re.Pattern[str]
+    plan_hash: str | None
 
 
 def check_manifest(session: Session, out: Findings) -> str:
-    """Compare the folder with manifest.json: names, sizes, SHA-256, nothing else, no way out."""
+    """Compare the folder of a release with manifest.json."""
+    required = {*REQUIRED, *_microdata_paths(session), *_exact_paths(session), *_carried_paths(session)}
+    return check_files(
+        session, out, FilesDue(required, _possible_paths(session), KNOWN, _plan_hash_or_none(session))
+    )
+
+
+def check_files(session: Session, out: Findings, due: FilesDue) -> str:
+    """Compare a folder with manifest.json: names, sizes, SHA-256, nothing else, no way out."""
     if not session.root.is_dir():
         out.add(
             Finding("V002", "there is no such folder", why="nothing can be checked", fix="check the path")
@@ -93,25 +115,21 @@ def check_manifest(session: Session, out: Findings) -> str:
         return "there is no such folder"
     here = _walk_folder(session, out)
     try:
-        listed = _read_manifest(session)
+        listed = _read_manifest(session, due.plan_hash)
     except UnreadableError as error:
         out.n_checked = max(1, len(here))
         out.add(error.finding)
         return "manifest.json cannot be used"
     out.n_checked = len(listed)
     for path, entry in listed.items():
-        _compare_file(session, out, path, entry, here)
+        _compare_file(session, out, path, entry, here, due.known)
     for path in sorted(here - set(listed) - {MANIFEST_FILE}):
         out.add(Finding("V003", f"{path} is not in the manifest", file=path, why="somebody added it"))
-    expected = _possible_paths(session)
-    for path in sorted(set(listed) & here - expected if expected is not None else ()):
+    for path in sorted(set(listed) & here - due.possible if due.possible is not None else ()):
         out.add(
             Finding("V003", f"{path} is no file of this plan's release", file=path, why="somebody added it")
         )
-    for path in sorted(
-        {*REQUIRED, *_microdata_paths(session), *_exact_paths(session), *_carried_paths(session)}
-        - set(listed)
-    ):
+    for path in sorted(due.required - set(listed)):
         out.add(
             Finding(
                 "V002", f"the manifest does not list {path}", file=path, why="the release is not complete"
@@ -122,28 +140,29 @@ def check_manifest(session: Session, out: Findings) -> str:
     return f"{out.n_failed} of {len(listed)} files changed, missing or added"
 
 
-def _read_manifest(session: Session) -> dict[str, _Entry]:
+def _read_manifest(session: Session, plan_hash: str | None) -> dict[str, _Entry]:
     data = read_bytes(session.root, MANIFEST_FILE, "V005")
     document = parse_json(data, "V005", MANIFEST_FILE)
+    check_bytes(MANIFEST_FILE, data, document)
     try:
         manifest = msgspec.convert(document, _Manifest, strict=True)
     except (ValueError, TypeError) as error:
         raise unreadable("V005", MANIFEST_FILE, f"is not a manifest: {str(error)[:120]}") from None
-    if (manifest.type, manifest.version) != ("topdown.manifest", 1) or data != canonical_json(document):
-        raise unreadable("V005", MANIFEST_FILE, "is not written in its canonical form")
+    if (manifest.type, manifest.version) != ("topdown.manifest", 1):
+        raise unreadable("V005", MANIFEST_FILE, "is not a manifest of version 1")
     paths = [entry.path for entry in manifest.files]
     if paths != sorted(set(paths)) or MANIFEST_FILE in paths or len(paths) > MAX_FILES:
         raise unreadable("V005", MANIFEST_FILE, "does not list its paths sorted, each once, without itself")
-    if manifest.plan_hash != _plan_hash_or(session, manifest.plan_hash):
+    if plan_hash is not None and manifest.plan_hash != plan_hash:
         raise unreadable("V005", MANIFEST_FILE, "belongs to another plan")
     return {entry.path: entry for entry in manifest.files}
 
 
-def _plan_hash_or(session: Session, otherwise: str) -> str:
+def _plan_hash_or_none(session: Session) -> str | None:
     try:
         return session.plan.computed_hash
     except NotAvailableError:
-        return otherwise  # the check `plan` reports what is wrong with it
+        return None  # the check `plan` reports what is wrong with it
 
 
 def _carried_paths(session: Session) -> tuple[str, ...]:
@@ -205,7 +224,9 @@ def _walk_folder(session: Session, out: Findings) -> set[str]:
     return found
 
 
-def _compare_file(session: Session, out: Findings, path: str, entry: _Entry, here: set[str]) -> None:
+def _compare_file(
+    session: Session, out: Findings, path: str, entry: _Entry, here: set[str], known: re.Pattern[str]
+) -> None:
     plain = all(part not in ("", ".", "..") for part in path.split("/")) and not set(path) & set("\\\0")
     if not plain:
         why = "such a path could make a reader open a file outside the release"
@@ -215,7 +236,7 @@ def _compare_file(session: Session, out: Findings, path: str, entry: _Entry, her
             )
         )
         return
-    if not KNOWN.fullmatch(path):
+    if not known.fullmatch(path):
         out.add(
             Finding("V003", f"{path} is no file of this format", file=path, why="it was not made by publish")
         )
@@ -421,8 +442,6 @@ _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,40}|not installed")
 def check_certificate(session: Session, out: Findings) -> str:
     """Compare every section with what the files say; nothing may be stated that is not known to be true."""
     stated = session.certificate
-    if read_bytes(session.root, FILE, "V140") != canonical_json(stated):
-        out.add(Finding("V140", "certificate.json is not written in its canonical form", file=FILE))
     expected = expected_sections(session)
     for key in sorted(set(stated) - set(expected) - _OTHER):
         out.add(Finding("V141", f"the certificate has the unknown section {key!r}", file=FILE))

@@ -28,7 +28,7 @@ EXACT = "measurements/exact.json"
 MOST_LISTED = 100_000  # areas of a statistic without a table of its own
 
 
-BATCH_ANSWERS = 1 << 20
+ANSWERS_PER_GROUP = 1 << 20  # of a row group
 
 
 _COLUMNS = {"geocode": TEXT, "answers": pa.list_(WHOLE)}
@@ -79,12 +79,15 @@ def stated_exact(session: Session) -> tuple[StatedExact, ...]:
 
     def load() -> tuple[StatedExact, ...]:
         document = read_json(session.root, EXACT, "V105", "topdown.exact")
-        if document.get("plan_hash", session.plan.measured_hash) != session.plan.measured_hash:
+        if document.get("plan_hash") != session.plan.measured_hash:
             raise unreadable("V105", EXACT, "belongs to another plan")
         try:
-            return msgspec.convert(document.get("values"), tuple[StatedExact, ...], strict=True)
+            values = msgspec.convert(document.pop("values", None), tuple[StatedExact, ...], strict=True)
         except (ValueError, TypeError) as error:
             raise unreadable("V105", EXACT, f"is not as documented: {str(error)[:120]}") from None
+        if set(document) != {"type", "version", "plan_hash"}:
+            raise unreadable("V105", EXACT, "is not as documented: it lacks a key, or has an unknown one")
+        return values
 
     return session.once("exact", "exact statistics", load)
 
@@ -141,9 +144,12 @@ def _table_values(session: Session, number: int, stated: StatedExact, query: Que
     stamps = session.plan.stamps | {"plan_hash": session.plan.measured_hash} | more
     most = len(geocodes) * query.n_answers
     kind = "topdown.exact_answers"
+    rows = max(ANSWERS_PER_GROUP // max(query.n_answers, 8), 1)
     table = ParquetTable(session.root, path, "V105", kind, _COLUMNS, len(geocodes), stamps, most)
+    if table.rows != min(rows, table.n_rows):
+        raise unreadable("V200", path, "has other row groups than its kind is written in")
     out, row = np.empty((len(geocodes), query.n_answers), dtype=np.int64), 0
-    for batch in table.batches(max(BATCH_ANSWERS // max(query.n_answers, 8), 1)):
+    for batch in table.batches(rows):
         here = geocodes.slice(row, batch.num_rows)
         if len(here) < batch.num_rows:
             break

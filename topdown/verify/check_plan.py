@@ -27,7 +27,7 @@ from topdown.verify.released_records import (
     base_table_paths,
 )
 from topdown.verify.session import Session
-from topdown.verify.strict_reader import parse_json, read_bytes
+from topdown.verify.strict_reader import read_json
 
 _BROKEN = "the noise would not keep the epsilon and delta that were charged for it"
 
@@ -161,7 +161,7 @@ def check_base(session: Session, out: Findings) -> str:
 
 
 def _check_base_files(session: Session, out: Findings, stated: PlanBase, base: BaseTable) -> None:
-    manifest: dict[str, Any] = parse_json(read_bytes(session.root, MANIFEST, "V160"), "V160", MANIFEST)
+    manifest: dict[str, Any] = read_json(session.root, MANIFEST, "V160", "topdown.manifest")
     entries = manifest.get("files")
     listed = (
         {e.get("path"): e.get("sha256") for e in entries if isinstance(e, dict)}

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from topdown.formats.release_documents import Solve
 from topdown.verify.findings import Finding, Findings
 from topdown.verify.session import MEASURED_PLAN, Session, part_paths
-from topdown.verify.strict_reader import read_json, unreadable
+from topdown.verify.strict_reader import canonical_json, check_bytes, read_json, unreadable
 
 FILE = "solve.json"
 
@@ -113,11 +114,12 @@ class Digests(msgspec.Struct, frozen=True):
 def load_solved(session: Session) -> tuple[dict[str, Any], tuple[SolvedLevel, ...]]:
     """Read solve.json; UnreadableError (V120) if it is damaged."""
     document = read_json(session.root, FILE, "V120", "topdown.solve")
-    if document.get("plan_hash", session.plan.computed_hash) != session.plan.computed_hash:
+    if document.get("plan_hash") != session.plan.computed_hash:
         raise unreadable("V120", FILE, "belongs to another plan")
     try:
         levels = msgspec.convert(document.get("levels"), tuple[SolvedLevel, ...], strict=True)
         msgspec.convert(document, Digests, strict=True)
+        check_bytes(FILE, canonical_json(document), msgspec.to_builtins(msgspec.convert(document, Solve)))
     except (ValueError, TypeError) as error:
         raise unreadable("V120", FILE, f"is not as documented: {str(error)[:120]}") from None
     _load_failsafe(document)

@@ -36,13 +36,16 @@ _FRACTION = re.compile(r"[0-9]{1,2000}(/[0-9]{1,2000})?")
 
 
 def fraction(text: object) -> Fraction:
-    """Read "a/b" or "a" as an exact nonnegative number; ValueError for anything else."""
+    """Read "a/b" in lowest terms or "a" as an exact nonnegative number; ValueError for anything else."""
     if not isinstance(text, str) or not _FRACTION.fullmatch(text):
         raise ValueError(f"{str(text)[:40]!r} is not an exact number")
     top, _, bottom = text.partition("/")
     if bottom and int(bottom) == 0:
         raise ValueError(f"{text[:40]!r} divides by zero")
-    return Fraction(int(top), int(bottom or 1))
+    number = Fraction(int(top), int(bottom or 1))
+    if exact_text(number) != text:
+        raise ValueError(f"{text[:40]!r} is another spelling of {exact_text(number)[:40]}")
+    return number
 
 
 def exact_text(value: Fraction) -> str:

@@ -184,7 +184,7 @@ def _is_smooth(variance: Fraction, count: int) -> bool:
     return variance > MOST_VARIANCE or count > MOST_COUNTS
 
 
-@lru_cache(maxsize=64)  # of a megabyte each
+@lru_cache(maxsize=112)  # of a megabyte each: two lattices of the noise of a plan, so that secrets share them
 def _spectrum(
     variance: Fraction, shift: int, tilt: float, step: float, points: int
 ) -> tuple[NDArray[np.complex128], float, float]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from topdown.formats.release_documents import ROWS_PER_GROUP, TABLE_OPTIONS
 from topdown.verify.findings import Finding
 from topdown.verify.strict_reader import UnreadableError, open_inside, unreadable
 
@@ -179,6 +182,9 @@ class _ThriftReader:
 MAX_ROWS = 2**30
 
 
+_WHY = "what its rows do not say could be a message, or show other rows to a reader that filters"
+
+
 BYTES_A_VALUE = 256
 
 
@@ -186,6 +192,10 @@ ROWS_A_BYTE = 200  # run-length coding of a true table never packs more
 
 
 MAGIC = b"PAR1"
+
+
+GROUPS_OF_THEIR_OWN = ("topdown.measurements", "topdown.exact_answers")
+"""Kinds whose row groups have as many rows as their check says."""
 
 
 WRITER = re.compile(r"parquet-cpp-arrow version [0-9]+(\.[0-9]+){0,3}(-SNAPSHOT)?")
@@ -198,6 +208,78 @@ WHOLE = pa.int64()
 
 
 REAL = pa.float64()
+
+
+THIS_WRITER = f"parquet-cpp-arrow version {pa.cpp_version}"
+
+
+class _Comparison:
+    """A file to write to that holds nothing: it compares what it gets with another file."""
+
+    closed = False
+
+    def __init__(self, other: BinaryIO) -> None:
+        self._other, self._written, self.same = other, 0, True
+
+    def write(self, data: bytes) -> int:
+        """Compare the next bytes."""
+        self.same = self.same and self._other.read(len(data)) == data
+        self._written += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Return how many bytes were compared."""
+        return self._written
+
+    def flush(self) -> None:
+        """Do nothing: all is compared at once."""
+
+    def close(self) -> None:
+        """End the comparison: the other file must end here too."""
+        self.same = self.same and not self._other.read(1)
+        self.closed = True
+
+    def give_up(self) -> None:
+        """Compare nothing more."""
+        self.same = False
+
+
+class WrittenAgain:
+    """A table that is written again, row group by row group.
+
+    Args:
+        file: the file as it is, at its first byte.
+        columns: name and type of every column.
+        stamps: all that its footer must hold, `type` among them; an empty one is left out.
+
+    """
+
+    def __init__(self, file: BinaryIO, columns: Mapping[str, pa.DataType], stamps: Mapping[str, str]) -> None:
+        self._sink, self._schema = _Comparison(file), pa.schema(list(columns.items()))
+        self._stamps = {key: text for key, text in sorted(stamps.items()) if text}
+        self._writer = pq.ParquetWriter(self._sink, self._schema, **TABLE_OPTIONS[stamps["type"]])
+
+    def add(self, group: pa.Table) -> None:
+        """Compare one more row group."""
+        self._writer.write_table(group.cast(self._schema), row_group_size=group.num_rows)
+
+    def is_same(self) -> bool:
+        """Write the footer, and tell whether the file is byte for byte what was written."""
+        self._writer.add_key_value_metadata(self._stamps)
+        self._writer.close()
+        self._sink.close()
+        return self._sink.same
+
+    def __enter__(self) -> Self:
+        """Return itself: the writer ends with the context."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the writer, which would write its footer when nobody compares any more."""
+        if self._writer.is_open:
+            self._sink.give_up()
+            with suppress(pa.ArrowException, OSError):
+                self._writer.close()
 
 
 class ParquetTable:
@@ -228,7 +310,8 @@ class ParquetTable:
         stamps: dict[str, str] | None,
         max_list_values: int = 0,
     ) -> None:
-        self.path, self._code, self._columns = path, code, columns
+        self.path, self._root, self._code, self._columns = path, root, code, columns
+        self._stamps = {"type": kind, "version": "1"} | (stamps or {})
         text = [name for name, type_ in columns.items() if type_ == TEXT]
         try:
             self._stream = open_inside(root, path)
@@ -241,7 +324,7 @@ class ParquetTable:
             self._check_footer(size)
             # One thread: Arrow's own drop the stream's bytes late, and abort if Python ends meanwhile.
             self._file = pq.ParquetFile(self._stream, read_dictionary=text, pre_buffer=False)
-            self._check_stamps({"type": kind, "version": "1"} | (stamps or {}))
+            self._check_stamps(self._stamps)
             self._check_size(max_rows, max_list_values, size)
             self._check_layout(size)
         except UnreadableError:
@@ -298,6 +381,11 @@ class ParquetTable:
                 self._code, self.path, f"claims {self.n_rows:,} rows, more than it can truly have"
             )
         groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+        largest = max((group.num_rows for group in groups), default=0)
+        self.rows = largest if self._stamps["type"] in GROUPS_OF_THEIR_OWN else ROWS_PER_GROUP
+        due = [min(self.rows, self.n_rows - first) for first in range(0, self.n_rows, max(self.rows, 1))]
+        if [group.num_rows for group in groups] != due:
+            raise unreadable("V200", self.path, "has other row groups than its kind is written in", _WHY)
         values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
         claimed = sum(int(group.total_byte_size) for group in groups)
         allowed = self.n_rows * len(self._columns) + max_values
@@ -328,14 +416,9 @@ class ParquetTable:
             raise unreadable(self._code, self.path, "carries text that the format does not have")
 
     def read(self) -> pa.Table:
-        """Read all rows; UnreadableError if a page is damaged or a value is missing."""
-        try:
-            table = self._file.read(use_threads=False)
-            table.validate(full=True)
-        except Exception as error:
-            raise unreadable(self._code, self.path, f"has a damaged page ({type(error).__name__})") from None
-        finally:
-            self.close()
+        """Read all rows; UnreadableError if a page is damaged, a value is missing, or the file has another form."""
+        groups = list(self._groups())
+        table = pa.concat_tables(groups or [self._file.schema_arrow.empty_table()])
         if table.num_rows != self.n_rows:
             raise unreadable(self._code, self.path, "has other row counts than its footer says")
         for name in table.column_names:
@@ -343,14 +426,30 @@ class ParquetTable:
                 raise unreadable(self._code, self.path, f"has an empty value in column {name!r}")
         return table
 
-    def batches(self, rows: int) -> Any:
-        """Iterate over record batches of at most `rows` rows; UnreadableError if a page is damaged."""
+    def batches(self, rows: int) -> Iterator[pa.RecordBatch]:
+        """Iterate over record batches of at most `rows` rows; UnreadableError as `read`, where it shows."""
+        for group in self._groups():
+            yield from group.to_batches(max_chunksize=rows)
+
+    def _groups(self) -> Iterator[pa.Table]:
+        """Read one row group after the other; at last the file must be byte for byte what its rows are written as."""
         try:
-            yield from self._file.iter_batches(batch_size=rows, use_threads=False)
+            with (
+                open_inside(self._root, self.path) as file,
+                WrittenAgain(file, self._columns, self._stamps) as again,
+            ):
+                for i in range(self._file.num_row_groups):
+                    group = self._file.read_row_group(i, use_threads=False)
+                    group.validate(full=True)
+                    again.add(group)
+                    yield group
+                same = again.is_same()
         except Exception as error:
             raise unreadable(self._code, self.path, f"has a damaged page ({type(error).__name__})") from None
         finally:
             self.close()
+        if not same and self._file.metadata.created_by == THIS_WRITER:
+            raise unreadable("V200", self.path, "is not what its rows are written as", _WHY)
 
     def close(self) -> None:
         """Close the file."""

@@ -104,8 +104,9 @@ def parse_json(data: bytes, code: str, path: str) -> dict[str, Any]:
 
 
 def read_json(root: Path, path: str, code: str, kind: str, version: int = 1) -> dict[str, Any]:
-    """Read a JSON document and check its `type` and `version`."""
-    document = parse_json(read_bytes(root, path, code), code, path)
+    """Read a JSON document and check its `type` and `version`, and that it has the only bytes it may have (V201)."""
+    data = read_bytes(root, path, code)
+    document = parse_json(data, code, path)
     stated = document.get("version")
     if document.get("type") == kind and type(stated) is int and stated != version:
         age = "an older" if stated < version else "a newer"
@@ -115,7 +116,24 @@ def read_json(root: Path, path: str, code: str, kind: str, version: int = 1) -> 
         raise UnreadableError(Finding(code, text, file=path, why=why, fix=fix))
     if document.get("type") != kind or type(stated) is not int:
         raise unreadable(code, path, f'is not a "{kind}" document of version {version}')
+    check_bytes(path, data, document)
     return document
+
+
+def canonical_json(document: Any) -> bytes:
+    """Return the only bytes a document of a release may have: sorted keys, two spaces, a last newline."""
+    return (json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+
+
+def check_bytes(path: str, data: bytes, document: Any) -> None:
+    """Refuse a document whose bytes are not those that a writer of the format gives to what it says (V201)."""
+    try:
+        same = data == canonical_json(document)
+    except ValueError:  # half of a surrogate pair is no text
+        same = False
+    if not same:
+        why = "the same content in other bytes could carry a message"
+        raise unreadable("V201", path, "is not written in its canonical form", why)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

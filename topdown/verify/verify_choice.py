@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
+import re
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from topdown.verify.check_certificate import canonical_json
+import msgspec
+
+from topdown.formats.choice_documents import AskedFrequent, AskedOrder, AskedSites, Selection
+from topdown.verify.check_certificate import FilesDue, check_files
 from topdown.verify.check_ledger import named_journal
 from topdown.verify.check_privacy import Comparison, check_everything_released
 from topdown.verify.exact_arithmetic import (
@@ -24,11 +30,13 @@ from topdown.verify.ledger_reader import Choice, Commit, Opened, sealing_commit
 from topdown.verify.noise_laws import ADDED_OR_REMOVED, RELATIONS, REPLACED
 from topdown.verify.plan_reader import canonical
 from topdown.verify.session import Session
-from topdown.verify.strict_reader import parse_json, read_bytes, read_json
+from topdown.verify.strict_reader import canonical_json, check_bytes, read_bytes, read_json, unreadable
 
 QUESTION, RESULT, LEDGER, CERTIFICATE = "selection.json", "result.json", "ledger.jsonl", "certificate.json"
 ANSWER, JOURNAL, COVERAGE = "choice/answer/part-000.json", "choice/journal.json", "public/coverage.csv"
-MANIFEST, PART, LEVEL = "manifest.json", "answer/part-000", "answer"
+PART, LEVEL = "answer/part-000", "answer"
+_QUESTIONS = {"sites": AskedSites, "order": AskedOrder, "frequent": AskedFrequent}
+_COVERAGE_HEAD = ["candidate", "geocode"]
 NOT_CHECKED = (
     "that the choice was drawn as the certificate says (no file can show it; see topdown select --self-check)"
 )
@@ -45,27 +53,11 @@ def is_choice(folder: Path) -> bool:
 
 
 def check_choice_manifest(session: Session, out: Findings) -> str:
-    """Compare the folder with manifest.json: names, sizes, SHA-256, nothing else."""
-    listed = read_json(session.root, MANIFEST, "V005", "topdown.manifest")["files"]
+    """Compare the folder of a choice with manifest.json."""
     due = {QUESTION, RESULT, LEDGER, CERTIFICATE, ANSWER, JOURNAL}
     due |= {COVERAGE} if "coverage_sha256" in _question(session)["question"] else set()
-    names = [entry["path"] for entry in listed]
-    paths = (path for path in session.root.rglob("*") if path.is_symlink() or not path.is_dir())
-    here = {path.relative_to(session.root).as_posix() for path in paths}
-    if sorted(names) != sorted(due) or here != due | {MANIFEST}:
-        odd = sorted((set(names) ^ due) | (here ^ (due | {MANIFEST})))
-        _choice_finding(
-            out,
-            "V003",
-            f"the folder or its manifest has other files than a choice: {', '.join(odd[:3])}",
-            MANIFEST,
-        )
-    for entry in listed:
-        out.n_checked += 1
-        data = read_bytes(session.root, entry["path"], "V001")
-        if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
-            _choice_finding(out, "V001", f"{entry['path']} is not the file that was sealed", entry["path"])
-    return f"{len(names)} files, each as it was sealed" if out.ok else "the folder is not as it was sealed"
+    known = re.compile("|".join(map(re.escape, sorted(due))))
+    return check_files(session, out, FilesDue(due, due, known, _question(session)["plan_hash"]))
 
 
 def check_choice_question(session: Session, out: Findings) -> str:
@@ -84,6 +76,8 @@ def check_choice_question(session: Session, out: Findings) -> str:
             _choice_finding(out, "V190", "a candidate has its name twice", QUESTION)
         if session.sha256(COVERAGE) != question["coverage_sha256"]:
             _choice_finding(out, "V190", "coverage.csv is not the one that was asked about", COVERAGE)
+        if not _is_coverage(read_bytes(session.root, COVERAGE, "V190"), names):
+            _choice_finding(out, "V201", "coverage.csv is not written in its canonical form", COVERAGE)
     out.n_checked = 4
     return f"{question['kind']}, epsilon {asked['epsilon']}, {asked['neighbours']}: rate and base keep it"
 
@@ -115,14 +109,14 @@ def check_choice_ledger(session: Session, out: Findings) -> str:
         )
     if len(charged) < len(commit.intents) or len(used) > len(charged) or len(set(used)) < len(used):
         _choice_finding(out, "V023", "the choice was drawn more often than it was charged", LEDGER)
-    head = parse_json(read_bytes(session.root, JOURNAL, "V026"), "V026", JOURNAL)
+    head = read_bytes(session.root, JOURNAL, "V026")
     wanted = {
         "type": "topdown.journal",
         "version": 2,
         "journal": commit.journal,
         "plan_hash": asked["plan_hash"],
     }
-    if head != wanted:
+    if head != canonical(wanted) + b"\n":
         _choice_finding(out, "V026", "the journal does not agree with the ledger", JOURNAL)
     out.n_checked = 4 + len(charged)
     return f"charged {len(charged)} time{'s' * (len(charged) != 1)} before it was drawn, chain unbroken"
@@ -163,8 +157,6 @@ def check_choice_certificate(session: Session, out: Findings) -> str:
     """Derive every number and sentence of the certificate anew."""
     asked = _question(session)
     stated = read_json(session.root, CERTIFICATE, "V140", "topdown.selection.certificate")
-    if read_bytes(session.root, CERTIFICATE, "V140") != canonical_json(stated):
-        _choice_finding(out, "V140", "certificate.json is not written canonically", CERTIFICATE)
     _, charged = _commit_and_charges(session)
     n, first = len(charged), charged[0]
     compare = Comparison(out)
@@ -206,8 +198,30 @@ def check_choice_certificate(session: Session, out: Findings) -> str:
     )
 
 
+def _is_coverage(data: bytes, names: list[str]) -> bool:
+    """Tell whether a table lists leaves of candidates, in the order of candidates, each pair once, in one spelling."""
+    text, place = io.StringIO(newline=""), {name: i for i, name in enumerate(names)}
+    try:
+        head, *rows = csv.reader(io.StringIO(data.decode("utf-8"), newline=""))
+        order = [place[name] for name, _ in rows]
+    except (ValueError, LookupError, csv.Error):
+        return False
+    csv.writer(text, lineterminator="\n").writerows([_COVERAGE_HEAD, *rows])
+    once = len(set(map(tuple, rows))) == len(rows) and order == sorted(order)
+    return head == _COVERAGE_HEAD and once and text.getvalue().encode() == data
+
+
 def _question(session: Session) -> dict[str, Any]:
-    return read_json(session.root, QUESTION, "V190", "topdown.selection")
+    """Return selection.json; UnreadableError (V190) if it lacks a key, or has one that no question has."""
+    document = read_json(session.root, QUESTION, "V190", "topdown.selection")
+    try:
+        whole = msgspec.convert(document, Selection)
+        asked = msgspec.convert(whole.question, _QUESTIONS[str(whole.question.get("kind"))])
+        again = msgspec.to_builtins(whole) | {"question": msgspec.to_builtins(asked)}
+    except (ValueError, TypeError, LookupError) as error:
+        raise unreadable("V190", QUESTION, f"is not as documented: {str(error)[:120]}") from None
+    check_bytes(QUESTION, canonical_json(document), again)
+    return document
 
 
 def _question_odds(asked: dict[str, Any]) -> Fraction:

@@ -51,7 +51,7 @@ def test_up_to_the_limit_exact_json_lists_the_values(toy, monkeypatch):
     row = {"name": exact.name, "level": exact.level, "query": exact.query}
     listed = row | {"nodes": list(context.geography.levels[0].codes), "answers": values[exact.name].tolist()}
     head = {"type": "topdown.exact", "version": 1, "plan_hash": context.plan.plan_hash}
-    due = json.dumps(head | {"values": [listed]}, ensure_ascii=False, indent=1) + "\n"
+    due = json.dumps(head | {"values": [listed]}, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
     disk = ModelDisk()
     assert due.encode() == exact_bytes(context, values, OUT, disk)
     assert disk.names(OUT) == []

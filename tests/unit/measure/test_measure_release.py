@@ -90,7 +90,7 @@ def test_files_are_as_documented(toy):
     )
     assert Fraction(row["variance_numerator"], row["variance_denominator"]) == m.variance
     document = json.loads((toy.folder / "out/plan.json").read_text())
-    assert list(document)[:2] == ["type", "version"]
+    assert (document["type"], list(document)) == ("topdown.plan", sorted(document))
     assert document["plan_hash"] == plan.plan_hash
     nodes = {n for p in path.parent.iterdir() for n in pq.read_table(p).column("node").to_pylist()}
     assert "1204" not in nodes

@@ -15,6 +15,7 @@ from pgsr.estimators import OF_MODEL, OF_NOISE
 from pgsr.group_checks import check_folder
 from pgsr.group_tables import leaf_counts
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, codes, edit_document, released, seal
+from tests.helpers.small_release import rewrite_table
 from topdown.errors import ConfigError
 
 TOWNS = hierarchy_of(
@@ -89,9 +90,7 @@ def with_column(folder, tmp_path, name, change):
     table = parquet.read_table(copy / "counts.parquet")
     values = change(table.column(name).to_numpy().copy())
     position = table.schema.get_field_index(name)
-    with parquet.ParquetWriter(copy / "counts.parquet", table.schema, store_schema=False) as writer:
-        writer.write_table(table.set_column(position, name, pa.array(values)))
-        writer.add_key_value_metadata({"type": "pgsr.counts", "version": "1"})
+    rewrite_table(copy / "counts.parquet", table.set_column(position, name, pa.array(values)))
     seal(copy)
     return copy
 

@@ -12,6 +12,7 @@ from pyarrow import parquet
 
 from pgsr import hierarchy_of, verify
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, codes, edit_document, released, seal
+from tests.helpers.small_release import rewrite_table
 from topdown.errors import ConfigError, DataError
 from topdown.privacy.ledger import read_book
 from topdown.progress import silent
@@ -108,9 +109,7 @@ def test_other_answers_above_are_found(whole, tmp_path):
     folder = shutil.copytree(whole, tmp_path / "copy")
     path = folder / "measurements" / "nation" / "part-000.parquet"
     table = parquet.read_table(path)
-    with parquet.ParquetWriter(path, table.schema, store_schema=False) as writer:
-        writer.write_table(table.set_column(3, "answer", pa.array(np.repeat(36, N_SIZES))))
-        writer.add_key_value_metadata({"type": "pgsr.measurements", "version": "1"})
+    rewrite_table(path, table.set_column(3, "answer", pa.array(np.repeat(36, N_SIZES))))
     seal(folder)
     assert {"choice", "ledger"} == codes(verify(folder))
 

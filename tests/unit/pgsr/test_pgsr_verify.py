@@ -12,6 +12,7 @@ from pyarrow import parquet
 from pgsr import verify
 from pgsr.group_checks import exchange_gain_plain
 from tests.helpers.groups import GROUPS, REGIONS, book, codes, edit_document, released, seal
+from tests.helpers.small_release import rewrite_table
 from topdown.errors import DataError
 
 
@@ -40,9 +41,7 @@ def _moved_count(made, tmp_path, region, by):
     counts = table.column("count").to_numpy().copy()
     counts[region * 5 : region * 5 + 2] += by
     position = table.schema.get_field_index("count")
-    with parquet.ParquetWriter(folder / "counts.parquet", table.schema, store_schema=False) as writer:
-        writer.write_table(table.set_column(position, "count", pa.array(counts)))
-        writer.add_key_value_metadata({"type": "pgsr.counts", "version": "1"})
+    rewrite_table(folder / "counts.parquet", table.set_column(position, "count", pa.array(counts)))
     seal(folder)
     return folder
 

@@ -1,14 +1,18 @@
-"""Columns of geocodes and labels, between Arrow and arrays, without an object for each text."""
+"""Columns of geocodes and labels, between Arrow and arrays; tables as Parquet files, in the one form of their kind."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from topdown.arrays import Ints
+from topdown.formats.release_documents import ROWS_PER_GROUP, TABLE_OPTIONS
 from topdown.model import Codes, codes_of
 from topdown.model.geography import MOST_PADDING
 
@@ -52,3 +56,48 @@ def label_positions(column: pa.Array | pa.ChunkedArray, labels: Sequence[str] | 
     known = labels if isinstance(labels, pa.Array) else codes_to_arrow(labels)
     found = pc.index_in(column.cast(pa.string()), value_set=known)
     return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def parquet_bytes(kind: str, table: pa.Table, stamps: Mapping[str, str], rows: int = ROWS_PER_GROUP) -> bytes:
+    """Return a table as a file; see `write_parquet`."""
+    made = io.BytesIO()
+    write_parquet(made, kind, [table], stamps, rows)
+    return made.getvalue()
+
+
+def write_parquet(
+    file: IO[bytes],
+    kind: str,
+    tables: Iterable[pa.Table],
+    stamps: Mapping[str, str],
+    rows: int = ROWS_PER_GROUP,
+) -> None:
+    """Write tables of one schema, one after the other.
+
+    Dictionaries of the file hold the texts of its rows alone, in the order of the rows, whatever those of the tables
+    held; a table without rows has no pages.
+
+    Args:
+        file: open for writing.
+        kind: `type` of the table, a key of `TABLE_OPTIONS`.
+        tables: at least one.
+        stamps: more text for the footer, beside type and version.
+        rows: of a row group.
+    """
+    writer: Any = None
+    for table in tables:
+        schema = pa.schema(
+            [
+                pa.field(name, _without_dictionary(kind_))
+                for name, kind_ in zip(table.column_names, table.schema.types, strict=True)
+            ]
+        )
+        writer = writer or pq.ParquetWriter(file, schema, **TABLE_OPTIONS[kind])
+        for first in range(0, table.num_rows, rows):
+            writer.write_table(table.slice(first, rows).cast(schema), row_group_size=rows)
+    writer.add_key_value_metadata(dict(sorted({"type": kind, "version": "1", **stamps}.items())))
+    writer.close()
+
+
+def _without_dictionary(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -1,0 +1,237 @@
+"""Every file has one form for its content: what is hidden in another one is found, though all hashes are redone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import write_toy
+from tests.helpers.choices import OFFICES
+from tests.helpers.sealed_flips import Sealer
+from tests.helpers.small_release import Small
+from topdown.cli import main
+from topdown.formats import TABLE_OPTIONS
+from topdown.verify import verify
+
+PERSONS, TABLE, PART = (
+    "microdata/persons.parquet",
+    "tables/total/land.parquet",
+    "measurements/land/part-000.parquet",
+)
+TABLES = (PERSONS, TABLE, PART, "public/geography.parquet", "public/leaves.parquet")
+DOCUMENTS = ("plan.json", "solve.json", "certificate.json", "measurements/exact.json")
+CSV = "microdata/persons.csv.gz"
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a choice once; copy it before changing it."""
+    folder = tmp_path_factory.mktemp("chosen")
+    run = write_toy(folder)
+    (folder / "offices.csv").write_text(OFFICES)
+    asked = ["--candidates", str(folder / "offices.csv"), "--k", "2", "--epsilon", "1/2", "--yes", "--quiet"]
+    assert main(["select", "sites", str(run), *asked, "--out", str(folder / "offices")]) == 0
+    return folder / "offices"
+
+
+@pytest.fixture
+def choice(chosen: Path, tmp_path: Path) -> Path:
+    """Return a copy of the choice."""
+    return Path(shutil.copytree(chosen, tmp_path / "choice"))
+
+
+def found_after(folder: Path, path: str, data: bytes) -> set[str]:
+    """Write other bytes into a file, redo every hash, and return the codes of all findings."""
+    sealer = Sealer(folder)
+    assert (folder / path).read_bytes() != data
+    (folder / path).write_bytes(data)
+    if path != "manifest.json":
+        sealer.seal(folder)
+    return {finding.code for check in verify(folder).checks for finding in check.findings}
+
+
+def written(path: Path, table: pa.Table | None = None, rows: int | None = None, **options: object) -> bytes:
+    """Return a Parquet file with the same rows, written in another way."""
+    stamps, sink = pq.read_metadata(path).metadata, pa.BufferOutputStream()
+    kind = stamps[b"type"].decode()
+    table = plain(path) if table is None else table
+    with pq.ParquetWriter(sink, table.schema, **(TABLE_OPTIONS[kind] | options)) as writer:
+        writer.write_table(table, row_group_size=rows)
+        writer.add_key_value_metadata(dict(sorted(stamps.items())))
+    return sink.getvalue().to_pybytes()
+
+
+def plain(path: Path) -> pa.Table:
+    """Return the rows of a Parquet file without what else Arrow says of them."""
+    table = pq.read_table(path)
+    return table.cast(pa.schema([(field.name, field.type) for field in table.schema]))
+
+
+def test_the_form_is_that_of_the_writer(copy: Small) -> None:
+    """If this test's own writer gave other bytes for an untouched table, the tests below would show nothing."""
+    for path in TABLES:
+        assert written(copy.folder / path) == (copy.folder / path).read_bytes(), path
+
+
+@pytest.mark.parametrize("path", TABLES[:4])
+def test_clear_text_in_an_unused_dictionary_entry_is_found(copy: Small, path: str) -> None:
+    """Readers show rows; a dictionary entry that no row names is published all the same."""
+    table = plain(copy.folder / path)
+    column = table.column("level" if "level" in table.column_names else "geocode")
+    text = column.combine_chunks().dictionary_encode()
+    more = pa.concat_arrays([text.dictionary, pa.array(["Ann Smith, born 1980, was counted here"])])
+    place = table.column_names.index("level" if "level" in table.column_names else "geocode")
+    hidden = table.set_column(
+        place, table.column_names[place], pa.DictionaryArray.from_arrays(text.indices, more)
+    )
+    data = written(copy.folder / path, hidden)
+    assert b"Ann Smith" in data or path != PERSONS
+    assert "V200" in found_after(copy.folder, path, data)
+
+
+@pytest.mark.parametrize("path", [PERSONS, TABLE])
+def test_false_statistics_of_a_row_group_are_found(copy: Small, path: str) -> None:
+    """A reader that filters skips a row group whose statistics say it has no such row: it would see other rows."""
+    data = (copy.folder / path).read_bytes()
+    most = (
+        pq.read_metadata(copy.folder / path)
+        .row_group(0)
+        .column(pq.read_schema(copy.folder / path).get_field_index("count"))
+    )
+    true = struct.pack("<q", most.statistics.max)
+    at = data.rindex(true)
+    false = data[:at] + struct.pack("<q", most.statistics.max + 1) + data[at + 8 :]
+    table = pq.read_table(pa.BufferReader(false))
+    assert table.equals(pq.read_table(copy.folder / path))
+    assert "V200" in found_after(copy.folder, path, false)
+
+
+@pytest.mark.parametrize("path", TABLES)
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"compression_level": 9},
+        {"rows": 1},
+        {"write_page_checksum": False},
+        {"compression": "none"},
+        {"version": "1.0"},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_equal_rows_written_in_another_way_are_found(
+    copy: Small, path: str, other: dict[str, object]
+) -> None:
+    """Whoever may choose how rows are written can say something with each choice."""
+    data = written(copy.folder / path, **other)
+    if data == (copy.folder / path).read_bytes():
+        pytest.skip("a table of few rows has the same bytes")
+    assert pq.read_table(pa.BufferReader(data)).equals(pq.read_table(copy.folder / path))
+    assert found_after(copy.folder, path, data) & {"V200", "V100", "V015", "V030", "V031", "V109"}
+
+
+GZIP = {
+    "comment": lambda data: data[:3] + b"\x10" + data[4:10] + b"Ann was counted\0" + data[10:],
+    "name": lambda data: data[:3] + b"\x08" + data[4:10] + b"Ann\0" + data[10:],
+    "extra": lambda data: data[:3] + b"\x04" + data[4:10] + b"\x03\0Ann" + data[10:],
+    "time": lambda data: data[:4] + b"\x01" + data[5:],
+    "system": lambda data: data[:9] + b"\x03" + data[10:],
+    "second member": lambda data: data + gzip.compress(b"", mtime=0),
+    "zeros after it": lambda data: data + bytes(8),
+    "checksum": lambda data: data[:-8] + bytes(4) + data[-4:],
+}
+
+
+@pytest.mark.parametrize("how", GZIP)
+def test_what_a_gzip_file_says_beside_its_rows_is_found(copy: Small, how: str) -> None:
+    """A comment in the header is printed by no reader of CSV, and published all the same."""
+    data = GZIP[how]((copy.folder / CSV).read_bytes())
+    assert found_after(copy.folder, CSV, data) & {"V202", "V108"}
+
+
+def _reordered(document: dict[str, object]) -> bytes:
+    return _text(dict(reversed(document.items())), sort_keys=False)
+
+
+def _text(
+    document: object, *, sort_keys: bool = True, indent: int | None = 2, ascii_only: bool = False
+) -> bytes:
+    text = json.dumps(document, sort_keys=sort_keys, indent=indent, ensure_ascii=ascii_only)
+    return (text + "\n").encode()
+
+
+SPELLINGS: dict[str, Callable[[bytes], bytes]] = {
+    "order of keys": lambda data: _reordered(json.loads(data)),
+    "no spaces": lambda data: _text(json.loads(data), indent=None),
+    "line ends": lambda data: data.replace(b"\n", b"\r\n"),
+    "no last line end": lambda data: data[:-1],
+    "escaped letter": lambda data: data.replace(b'"topdown', b'"\\u0074opdown', 1),
+    "a key twice": lambda data: data.replace(b"{", b'{\n  "type": "x",', 1),
+    "an unknown key": lambda data: _text(json.loads(data) | {"remark": "Ann was counted"}),
+    "a number": lambda data: data.replace(b'"version": 1', b'"version": 1.0').replace(
+        b'"version": 2', b'"version": 2.0'
+    ),
+}
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, "manifest.json"])
+@pytest.mark.parametrize("how", SPELLINGS)
+def test_another_spelling_of_a_document_is_found(copy: Small, path: str, how: str) -> None:
+    """White space, order, escapes and keys that nobody reads are room for a message under every hash."""
+    assert found_after(copy.folder, path, SPELLINGS[how]((copy.folder / path).read_bytes()))
+
+
+@pytest.mark.parametrize("number", ["1.0e0", "1.00", "10e-1", "1"])
+def test_another_spelling_of_a_number_is_found(copy: Small, number: str) -> None:
+    """The number 1.0 can be written in many ways, each of which could mean something."""
+    data = (copy.folder / "solve.json").read_bytes()
+    true = b'"target_kkt_residual_persons": 1e-06'
+    assert true in data
+    other = data.replace(true, b'"target_kkt_residual_persons": 1.0')
+    assert found_after(copy.folder, "solve.json", other) == set()
+    assert "V201" in found_after(copy.folder, "solve.json", other.replace(b"1.0", number.encode(), 1))
+
+
+@pytest.mark.parametrize("path", ["selection.json", "result.json", "certificate.json", "manifest.json"])
+@pytest.mark.parametrize("how", SPELLINGS)
+def test_another_spelling_of_a_choice_is_found(choice: Path, path: str, how: str) -> None:
+    """A choice is held to the same bytes as a release."""
+    assert found_after(choice, path, SPELLINGS[how]((choice / path).read_bytes()))
+
+
+def test_a_choice_with_a_false_plan_hash_is_found(choice: Path) -> None:
+    """The manifest says which question it seals; another hash passed."""
+    data = (choice / "manifest.json").read_bytes()
+    true = json.loads(data)["plan_hash"].encode()
+    assert found_after(choice, "manifest.json", data.replace(true, b"0" * 64)) == {"V005"}
+
+
+@pytest.mark.parametrize("path", ["Ann", "choice/Ann", "public/Ann/Smith"])
+def test_empty_folders_in_a_choice_are_found(choice: Path, path: str) -> None:
+    """The name of a folder is a message too."""
+    (choice / path).mkdir(parents=True)
+    assert {"V003"} == {f.code for f in verify(choice).check("manifest").findings}
+
+
+COVERAGE = {
+    "quotes": lambda data: data.replace(b"North", b'"North"', 1),
+    "line ends": lambda data: data.replace(b"\n", b"\r\n"),
+    "order": lambda data: b"".join(
+        [data.splitlines(keepends=True)[0], *reversed(data.splitlines(keepends=True)[1:])]
+    ),
+    "a row twice": lambda data: data + data.splitlines(keepends=True)[-1],
+}
+
+
+@pytest.mark.parametrize("how", COVERAGE)
+def test_coverage_has_one_spelling(choice: Path, how: str) -> None:
+    """A table with the same pairs in other bytes could carry a message, though its hash is in the question."""
+    data = (choice / "public/coverage.csv").read_bytes()
+    assert "V201" in found_after(choice, "public/coverage.csv", COVERAGE[how](data))
