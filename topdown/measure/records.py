@@ -211,6 +211,8 @@ def _refusal(source: TableSource, problem: TableProblem, unknown: Mapping[str, R
             return Refused("D021", "the records file cannot be read to its end", fix=fix)
         case "database":
             return Refused(problem.code, problem.text, fix=problem.fix)
+        case "limit":
+            return Refused(problem.code, f"of the records file: {problem.text}", fix=problem.fix)
         case "missing column" if column == "count":
             fix = f"rename {near!r} if it is the count; " if near else ""
             fix += "if the rows are single records, say so in the run file: "
