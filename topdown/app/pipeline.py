@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import UNSET, convert
 
 from topdown import __version__
-from topdown.app.preflight import preflight
+from topdown.app.preflight import preflight, remove_preflight
 from topdown.app.resource_needs import check_memory
 from topdown.arrays import Ints
 from topdown.errors import BudgetError, CertificateError
@@ -266,6 +266,7 @@ def _measure_once(
     report, again = options.report, options.again
     check_solve(prepared.context)
     measured_before = measurement.is_measured(prepared, out, again=again)
+    remove_preflight(out)
     if not measured_before:
         check_memory(prepared.plan)
     clock.run("compile", lambda: warm_up(report))
