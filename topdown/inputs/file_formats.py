@@ -168,6 +168,7 @@ def _with_plain_texts(batch: pa.RecordBatch, kinds: Columns) -> pa.RecordBatch:
     arrays = []
     for array, kind in zip(batch.columns, kinds.values(), strict=True):
         if array.type != kind:
+            array.dictionary.validate(full=True)  # a text that is no UTF-8
             lengths = pc.binary_length(array.dictionary).cast(pa.int64())
             if (pc.sum(lengths.take(array.indices)).as_py() or 0) > MOST_BATCH_BYTES:
                 raise TableProblem("too large")

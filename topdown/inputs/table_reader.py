@@ -476,6 +476,24 @@ def read_table(
     return PublicTable(found)
 
 
+def advice_on_unreadable(source: TableSource) -> str:
+    """Return what to do with a table that cannot be read, by its kind and the first bytes of its file."""
+    if isinstance(source, MemoryTable):
+        return "give columns that Arrow can hold, each of one type"
+    if isinstance(source, DatabaseTable):
+        return "close the database in other programs, or give a copy of it that is whole"
+    try:
+        with source.open("rb") as file:
+            start = file.read(4)
+    except OSError:
+        start = b""
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "save it as UTF-8: its first bytes are those of UTF-16, as spreadsheets write it"
+    if start == b"PK\x03\x04":
+        return "unpack it, or save the sheet as CSV: it is a zip archive or a spreadsheet"
+    return "give a whole table, a CSV with as many fields throughout as in its header"
+
+
 def public_error(source: TableSource, problem: TableProblem) -> DataError:
     """Return what is wrong with a public table: file, row, column and how to mend it."""
     column, rows = printable(problem.column), problem.rows
@@ -485,7 +503,7 @@ def public_error(source: TableSource, problem: TableProblem) -> DataError:
         case "missing":
             return DataError(f"{source} does not exist", code="D001", fix="check the path in the run file")
         case "unreadable" | "empty file":
-            text, code, fix = f"{source} cannot be read: {problem.text}", "D002", "give a whole table"
+            text, code, fix = f"{source} cannot be read: {problem.text}", "D002", advice_on_unreadable(source)
         case "too large":
             text, code, fix = text + TOO_LARGE, "D043", RAISE_TABLE
         case "miscounted":

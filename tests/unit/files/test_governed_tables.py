@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from topdown.errors import DataError
+from topdown.app import check_open_files
+from topdown.errors import ConfigError, DataError
 from topdown.formats.caps import TABLE_VARIABLE
 from topdown.inputs import DatabaseTable, TableColumn, read_table, sqlite_tables
 from topdown.process import signals_as_interrupt
@@ -104,3 +105,49 @@ def test_many_columns_are_refused_at_once(tmp_path, n, code):
     start = time.process_time()
     assert refused(tmp_path / "a.csv").code == code
     assert time.process_time() - start < 15
+
+
+def test_a_text_that_is_no_utf_8_is_an_unreadable_table(tmp_path):
+    """One flipped byte of a text in Parquet ended in an internal error."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        pa.table({"n": ["abcdefgh"] * 9}),
+        path,
+        use_dictionary=False,
+        compression="none",
+        write_statistics=False,
+    )
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"abcdefgh", b"\xffbcdefgh", 1))
+    assert refused(path, TableColumn("n", "label", ("abcdefgh",))).code == "D002"
+
+
+@pytest.mark.parametrize(
+    ("start", "advice"),
+    [
+        ("n\n1\n".encode("utf-16"), "UTF-8"),
+        (b"PK\x03\x04 and more", "zip archive"),
+        (b'n\n"1\n', "as many fields"),
+    ],
+)
+def test_advice_fits_the_file(tmp_path, start, advice):
+    """A spreadsheet or a locked database is not mended by another number of fields."""
+    (tmp_path / "a.csv").write_bytes(start)
+    error = refused(tmp_path / "a.csv")
+    assert error.code in ("D002", "D004", "D042")
+    assert advice in error.fix or error.code != "D002"
+    (tmp_path / "a.db").write_bytes(b"no database")
+    assert "close the database" in refused(DatabaseTable("sqlite", tmp_path / "a.db", "v")).fix
+
+
+def test_few_open_files_are_named_before_anything_is_tried():
+    """With six open files a run took its own measurements for damaged ones."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    check_open_files()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (23, before[1]))
+    try:
+        with pytest.raises(ConfigError) as raised:
+            check_open_files()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert raised.value.code == "X066"
