@@ -114,8 +114,8 @@ def command(
     return make
 
 
-class _PlainDigits(click.ParamType):
-    """Refuses whole numbers that only Python reads as such: "+1", "1_0", digits of another script."""
+class _Whole(click.types.IntParamType):
+    """A whole number in plain digits; Python also takes "+1", "1_0" and the digits of other scripts."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and not re.fullmatch("-?[0-9]+", value):
@@ -123,15 +123,15 @@ class _PlainDigits(click.ParamType):
         return super().convert(value, param, ctx)
 
 
-class _Whole(_PlainDigits, click.types.IntParamType):
-    """A whole number."""
+class _WholeRange(click.IntRange):
+    """The same of a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(_Whole().convert(value, param, ctx), param, ctx)
 
 
-class _WholeRange(_PlainDigits, click.IntRange):
-    """A whole number of a range."""
-
-
-def _plain_digits(kind: click.ParamType) -> click.ParamType:
+def _plain_digits(kind: Any) -> Any:
+    """Return the type of an option, a stricter one if it is a whole number."""
     if type(kind) is click.IntRange:
         return _WholeRange(kind.min, kind.max, kind.min_open, kind.max_open, kind.clamp)
     return _Whole() if type(kind) is click.types.IntParamType else kind
