@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import stat
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -194,6 +196,23 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         raise ConfigError(f"{path} exists", code="C080", fix="give another file, or replace it with --force")
 
 
+@contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Give a folder to write in, which gets the name `target` once the block is done, and is removed if it fails.
+
+    What a killed run left is removed by the next one. `target` must not exist, or be an empty folder.
+    """
+    part = target.with_name(f".{target.name[:100]}.unfinished")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        yield part
+        part.rename(target)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
 def write_new(path: Path, data: bytes, *, force: bool = False, mode: int = 0o644) -> None:
     """Create a file that must not exist; with `force` replace a file, but no link and no ledger.
 
@@ -211,11 +230,17 @@ def write_new(path: Path, data: bytes, *, force: bool = False, mode: int = 0o644
             fix=_GIVE_ANOTHER_PATH,
             file=str(path),
         )
-    part = path.with_name(f".{secrets.token_hex(8)}.part") if there else path
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:
-        file.write(data)
-    if there:
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with os.fdopen(
+            os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb"
+        ) as file:
+            file.write(data)
+        refuse_existing(path, force=force)  # another run may have been quicker
         part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def open_log(path: Path, needed: Iterable[Path]) -> TextIO:

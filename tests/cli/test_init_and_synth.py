@@ -57,3 +57,15 @@ def test_a_registry_goes_where_it_is_asked_for(topdown, tmp_path):
     (registry,) = (tmp_path / "w").iterdir()
     assert registry.name.endswith(".registry")
     assert topdown("ledger", "attest", tmp_path / "run.toml", "--by", "A", "--reason", "a test").code == 0
+
+
+def test_settings_whose_budget_is_in_one_line_are_refused(topdown, tmp_path):
+    """The text of the settings is copied from [budget] on; without that line init ended in an internal error."""
+    text = (Path(__file__).resolve().parents[2] / "settings" / "toy.toml").read_text()
+    (tmp_path / "own.toml").write_text(text.replace('[budget]\nrho = "2"', 'budget = { rho = "2" }'))
+    said = topdown(
+        "init", "--records", "p.csv", "--leaves", "l.csv", "--schema", "toy", "--settings", "own.toml",
+        "--out", "run.toml", "--json",
+    )  # fmt: skip
+    assert (said.code, said.document["code"]) == (2, "C286"), said.out
+    assert not (tmp_path / "run.toml").exists()

@@ -94,3 +94,19 @@ def test_other_modes_compare_and_draw(topdown, tmp_path, mode):
     assert drawn.count("<g ") == panels
     assert tall == max(float(height) for height in re.findall('<rect x[^>]* height="([0-9.]+)"', drawn))
     assert topdown(*asked).code == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "code"),
+    [
+        (("--sensitivity", "1e400"), "C285"),
+        (("--sensitivity", "1e-400"), "C285"),
+        (("--cells", str(2**64)), "C163"),
+        (("--cells", "+5"), "C005"),
+        (("--sensitivity", "1_0"), "A001"),
+    ],
+)
+def test_numbers_beyond_what_is_computed_are_refused(topdown, option, code):
+    """They ended in an internal error: a float without an end, a range without a length."""
+    said = topdown("noise", "--continuous", "--epsilon", "1", "--delta", "1/1000", *option, "--json")
+    assert (said.code, said.document["code"]) == (2, code)

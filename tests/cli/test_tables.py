@@ -219,3 +219,24 @@ def test_long_tables_come_in_parts_and_names_never_meet(tmp_path):
     found = [r["n"] for part in parts for r in rows(tmp_path / part.path)]
     assert [str(n) for n in range(7)] == found
     assert free_names(["name", "x", "X"], ["Name"]) == ("name_2", "x", "X_2")
+
+
+def test_tables_that_were_stopped_are_written_by_the_same_command(made, tmp_path, monkeypatch):
+    """Half a folder of tables looked like all of them, and the same command refused to write there."""
+    out, written_so_far = tmp_path / "t", []
+
+    def stop(sheet, part):
+        written_so_far.extend(tmp_path.rglob("*.csv"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("topdown.publish.sheets._resource", stop)
+    with pytest.raises(KeyboardInterrupt):
+        tables(made, out)
+    assert written_so_far
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    left = tmp_path / ".t.unfinished"  # as SIGKILL would leave it
+    (left / "deep").mkdir(parents=True)
+    (left / "deep" / "x.csv").write_text("half")
+    assert tables(made, out).n_files > 1
+    assert [out] == list(tmp_path.iterdir())

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         START_BYTES,
         allowed_bytes,
         check_memory,
+        check_open_files,
         memory_warning,
         needed_bytes,
     )
@@ -165,6 +166,7 @@ __all__ = [
     "charged_for",
     "check_folder",
     "check_memory",
+    "check_open_files",
     "check_report",
     "check_start",
     "create_run_ledger",

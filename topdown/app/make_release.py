@@ -255,7 +255,11 @@ def check_out(prepared: PreparedRun, out: Path, *, resume: bool, command: str) -
     mine = prepared.plan.plan_hash
     if resume:
         if found is None and not there:
-            raise ConfigError(f"there is nothing to resume in {out}", code="C087", fix="leave --resume out")
+            raise ConfigError(
+                f"nothing was begun in {out}, and nothing was spent for it",
+                code="C087",
+                fix="run the same command without --resume; if a run was begun elsewhere, give its folder to --out",
+            )
         if found not in (None, mine):
             raise ConfigError(
                 f"{out} holds a run of plan {str(found)[:8]}, not of {mine[:8]}",

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import UNSET, convert
 
 from topdown import __version__
-from topdown.app.preflight import preflight
-from topdown.app.resource_needs import check_memory
+from topdown.app.preflight import preflight, remove_preflight
+from topdown.app.resource_needs import check_memory, check_open_files
 from topdown.arrays import Ints
 from topdown.errors import BudgetError, CertificateError
 from topdown.formats.command_documents import GenerateResult, Measure, Verify
@@ -263,8 +263,10 @@ def _measure_once(
 ) -> tuple[dict[str, Any], MeasureResult]:
     """Try all that can fail without noise, then charge and draw what is not measured yet."""
     report, again = options.report, options.again
+    check_open_files()
     check_solve(prepared.context)
     measured_before = measurement.is_measured(prepared, out, again=again)
+    remove_preflight(out)
     if not measured_before:
         check_memory(prepared.plan)
     clock.run("compile", lambda: warm_up(report))

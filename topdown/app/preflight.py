@@ -345,14 +345,22 @@ def preflight(
 
     Cost: Rhode Island (2,016 cells, 25,181 blocks) about a second.
     """
+    remove_preflight(out)
     folder = out / PREFLIGHT_FOLDER
-    shutil.rmtree(folder, ignore_errors=True)  # of a preflight that was killed
     try:
         folder.mkdir(parents=True)
         _try_public_side(prepared, folder / "public side", privacy)
         _try_miniature(prepared, folder / "miniature", solve_and_publish)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)  # the next run removes what is left
+        raise
+    remove_preflight(out)
+
+
+def remove_preflight(out: Path) -> None:
+    """Remove what a preflight left behind that was killed; OSError if that cannot be: a release has no such folder."""
+    if (out / PREFLIGHT_FOLDER).exists():
+        shutil.rmtree(out / PREFLIGHT_FOLDER)
 
 
 def _try_public_side(prepared: PreparedRun, folder: Path, privacy: dict[str, Any]) -> None:

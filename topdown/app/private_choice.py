@@ -178,7 +178,11 @@ def check_folder(asked: Asked, out: Path, *, resume: bool) -> None:
         found = None
     mine = asked.document["plan_hash"]
     if resume and not there:
-        raise ConfigError(f"there is nothing to resume in {out}", code="C087", fix="leave --resume out")
+        raise ConfigError(
+            f"nothing was begun in {out}, and nothing was spent for it",
+            code="C087",
+            fix="run the same command without --resume; if a run was begun elsewhere, give its folder to --out",
+        )
     if found == mine and not resume:
         raise ConfigError(
             f"{out} holds this very choice, {mine[:8]}",

@@ -113,6 +113,22 @@ def allowed_bytes() -> int:
     return min([*found, *_group_limits()])
 
 
+LEAST_OPEN_FILES = (
+    24  # that Arrow, the ledger, its lock and the files of a release are open at once, twice over
+)
+
+
+def check_open_files() -> None:
+    """Refuse a process that may open so few files that a check would take one it cannot open for damaged (X066)."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if allowed < LEAST_OPEN_FILES:
+        raise ConfigError(
+            f"this process may open {allowed} files at once; a run needs {LEAST_OPEN_FILES}",
+            code="X066",
+            fix=f"allow more, in the shell: ulimit -n {LEAST_OPEN_FILES}; this run has charged nothing",
+        )
+
+
 def check_memory(plan: Plan, allowed: int | None = None) -> None:
     """Refuse a plan that needs more than twice the memory there is (ConfigError C141).
 

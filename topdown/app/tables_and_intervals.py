@@ -25,7 +25,7 @@ from topdown.formats.accuracy_documents import (
 )
 from topdown.formats.strict_toml import exact_text, parse_exact
 from topdown.measure.released import read_open_microdata
-from topdown.output_paths import joined_name, refuse_release, refuse_same_file
+from topdown.output_paths import joined_name, new_folder, refuse_release, refuse_same_file
 from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
 from topdown.plan.preparation import load_context
 from topdown.plan.public_tables import read_area_names, read_unions
@@ -122,7 +122,8 @@ def tables(
     )
     found = _answers_of_levels(asked, queries, chosen, named) + _answers_of_unions(asked, queries, unions)
     sheets, listed = _write_sheets(found)
-    n_files = write_package(target, sheets, plan.schema, _about_release(context, chance))
+    with new_folder(target) as unfinished:
+        n_files = write_package(unfinished, sheets, plan.schema, _about_release(context, chance))
     return Tables(
         release=plan.release.id,
         plan_hash=plan.plan_hash,

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from topdown.formats.caps import table_bytes
 from topdown.inputs.sources import MemoryTable, TableProblem
 
 BATCH_ROWS = 2**17  # of a table that are read at once
+MOST_BATCH_BYTES = 2**28  # of one column: two thousand a text
 BUFFER_BYTES = 2**20  # of each column of a Parquet table
 SEPARATORS = ",;\t"
 ARROW_ENDINGS = (".arrow", ".feather", ".arrows")
@@ -139,14 +141,40 @@ def parquet_names(path: Path) -> list[str]:
 
 
 def parquet_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
-    """Read columns of a Parquet file as it holds them; OSError for a page that is not what its checksum says."""
+    """Read columns of a Parquet file as it holds them; OSError for a page that is not what its checksum says.
+
+    A text stands in a dictionary until it is known how many bytes a batch would have without: a file of a few kilobytes
+    can hold one long text a hundred thousand times (TableProblem).
+    """
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        kinds = {name: file.schema_arrow.field(name).type for name in columns}
+    texts = [
+        name for name, kind in kinds.items() if pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    ]
     with pq.ParquetFile(
-        path, buffer_size=BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
+        path,
+        buffer_size=BUFFER_BYTES,
+        pre_buffer=False,
+        page_checksum_verification=True,
+        read_dictionary=texts,
     ) as file:
-        yield _no_rows(list(columns), [file.schema_arrow.field(name).type for name in columns])
+        yield _no_rows(list(columns), list(kinds.values()))
         # Threads are no faster, and each keeps memory; read ahead, all row groups would be held together.
         for batch in file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=False):
-            yield batch.select(list(columns))
+            yield _with_plain_texts(batch.select(list(columns)), kinds)
+
+
+def _with_plain_texts(batch: pa.RecordBatch, kinds: Columns) -> pa.RecordBatch:
+    arrays = []
+    for array, kind in zip(batch.columns, kinds.values(), strict=True):
+        if array.type != kind:
+            array.dictionary.validate(full=True)  # a text that is no UTF-8
+            lengths = pc.binary_length(array.dictionary).cast(pa.int64())
+            if (pc.sum(lengths.take(array.indices)).as_py() or 0) > MOST_BATCH_BYTES:
+                raise TableProblem("too large")
+            array = array.cast(kind)
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
 def arrow_names(path: Path) -> list[str]:
@@ -167,7 +195,9 @@ def arrow_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
     with pa.OSFile(str(path)) as file, _open_arrow(path, file) as reader:
         yield _no_rows(list(columns), [reader.schema.field(name).type for name in columns])
         for batch in _stored_batches(reader, file):
-            n_bytes += batch.nbytes
+            n_bytes += max(
+                batch.nbytes, 8 * batch.num_rows * batch.num_columns
+            )  # a null has no bytes of its own
             if n_bytes > most:
                 raise TableProblem("too large")
             wanted = batch.select(list(columns))

@@ -21,7 +21,7 @@ DATABASES = ("sqlite", "duckdb")
 _DATABASE = re.compile(rf"({'|'.join(DATABASES)}):(.*)", re.DOTALL)
 _MARK = "?table="
 ProblemKind = Literal[
-    "missing", "empty file", "unreadable", "too large", "miscounted", "database", "no rows",
+    "missing", "empty file", "unreadable", "too large", "limit", "miscounted", "database", "no rows",
     "missing column", "column twice", "unread column", "wrong type", "empty value", "no whole number", "no label",
 ]  # fmt: skip
 
@@ -38,7 +38,7 @@ class TableProblem(Exception):  # noqa: N818 - becomes an error in the words of 
             of a wrong type, what is read there.
         unread: all columns of the file that nobody reads.
         rows: the first rows concerned, counted from 0, and what is in them. CONFIDENTIAL if the table is.
-        code, fix: of a database's message.
+        code, fix: of the message of a database or a limit.
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,11 +11,15 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from topdown.formats.caps import RAISE_TABLE, VIEW_SECONDS, table_bytes
 from topdown.inputs.sources import DatabaseTable, TableProblem
+from topdown.process import check_stopped, was_stopped
 
 _AT_ONCE = 2**14  # rows; each value is a Python object
 _BESIDE = ("-wal", "-journal")  # what a program leaves there that has the database open, or was killed
 _KINDS = {"integer": pa.int64(), "text": pa.string(), "real": pa.float64(), "blob": pa.binary()}
+_STEPS = 100_000  # of SQLite's machine
+_AS_TABLE = "store what the view gives as a table, and name that"
 _CLOSE = "close the database in other programs, or give a copy (.backup, or VACUUM INTO)"
 
 
@@ -26,7 +31,7 @@ def sqlite_names(table: DatabaseTable) -> list[str]:
         ValueError: it is no database of SQLite.
     """
     try:
-        with closing(_open_sqlite(table)) as connection:
+        with closing(_open_sqlite(table)) as connection, _Governor(connection):
             return _sqlite_names(connection, table)
     except sqlite3.Error as error:
         raise ValueError(str(error)) from None
@@ -43,9 +48,9 @@ def sqlite_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.
     """
     try:
         before = _stamp(table.file)
-        with closing(_open_sqlite(table)) as connection:
+        with closing(_open_sqlite(table)) as connection, _Governor(connection) as governor:
             _sqlite_names(connection, table)
-            _check_whole(connection, table)
+            is_view = _check_whole(connection, table) == "view"
             source = f"FROM {_quote_identifier(table.table)}"
             kinds = {name: _column_type(connection, name, source) for name in columns}
             schema = pa.schema(list(kinds.items()))
@@ -55,11 +60,56 @@ def sqlite_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.
             while rows := cursor.fetchmany(_AT_ONCE):
                 made = zip(zip(*rows, strict=True), schema, strict=True)
                 arrays = [pa.array(values, field.type) for values, field in made]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+                governor.count(batch.nbytes if is_view else 0)
+                yield batch
+                governor.begin()
         if _stamp(table.file) != before:
             raise _busy_error()
     except sqlite3.Error as error:
         raise ValueError(str(error)) from None
+
+
+class _Governor:
+    """Ends what a database computes: at a stop, after too long without a row, or with too many bytes.
+
+    A view may recurse without an end, or join tables with themselves. SQLite asks every hundred thousand steps.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.begin()
+        self._n_bytes, self._most = 0, table_bytes()
+        connection.execute(f"PRAGMA hard_heap_limit = {self._most}")
+        connection.set_progress_handler(lambda: int(was_stopped() or self._is_late()), _STEPS)
+
+    def begin(self) -> None:
+        """Begin to wait for rows."""
+        self._end = time.monotonic() + VIEW_SECONDS
+
+    def count(self, n_bytes: int) -> None:
+        """Count what a view gave; a table is no larger than its file."""
+        self._n_bytes += n_bytes
+        if self._n_bytes > self._most:
+            raise _beyond(f"the view gives more than {self._most:,} bytes", RAISE_TABLE)
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._end
+
+    def __enter__(self) -> _Governor:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Say which limit ended it."""
+        check_stopped()
+        if isinstance(error, sqlite3.OperationalError) and self._is_late():
+            raise _beyond(f"the database gave no row within {VIEW_SECONDS:,} seconds", _AS_TABLE) from None
+        if isinstance(error, MemoryError):
+            text = f"the view takes more than {self._most:,} bytes of memory"
+            raise _beyond(text, RAISE_TABLE) from None
+
+
+def _beyond(text: str, fix: str) -> TableProblem:
+    return TableProblem("limit", text, code="D083", fix=fix)
 
 
 def _open_sqlite(table: DatabaseTable) -> sqlite3.Connection:
@@ -86,8 +136,11 @@ def _sqlite_names(connection: sqlite3.Connection, table: DatabaseTable) -> list[
     ]
 
 
-def _check_whole(connection: sqlite3.Connection, table: DatabaseTable) -> None:
-    """Refuse a database that was cut or damaged: pages that are missing read as zeros, and their rows as empty."""
+def _check_whole(connection: sqlite3.Connection, table: DatabaseTable) -> str:
+    """Refuse a database that was cut or damaged: pages that are missing read as zeros, and their rows as empty.
+
+    Returns: "table" or "view".
+    """
     pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     if _size_of_file(table.file) < pages * size:
         raise ValueError("the database is not as long as it says")
@@ -98,6 +151,7 @@ def _check_whole(connection: sqlite3.Connection, table: DatabaseTable) -> None:
     found = connection.execute(f"PRAGMA quick_check{only}")
     if found.fetchone()[0] != "ok":
         raise ValueError("the database is damaged")
+    return str(kind)
 
 
 def _column_type(connection: sqlite3.Connection, column: str, source: str) -> pa.DataType:

@@ -8,6 +8,7 @@ what they hold.
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import DataError
-from topdown.formats.caps import RAISE_TABLE
+from topdown.formats.caps import RAISE_TABLE, TABLE_COLUMNS
 from topdown.inputs import duckdb_tables, sqlite_tables
 from topdown.inputs.file_formats import (
     ARROW_ENDINGS,
@@ -47,6 +48,7 @@ MISCOUNTED_FIX = (
     'put a text with quotation marks or line breaks in quotation marks, doubling those inside ("a ""b"" c")'
 )
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, ValueError)
+_MOST_COMPARED = 500  # unread columns that are compared with those that are read, for a hint
 _LABEL_END = b"."  # after every label: numpy takes no notice of zero bytes at the end of one
 
 
@@ -94,7 +96,15 @@ def read_header(source: TableSource) -> list[str]:
     if not source.is_file():
         raise TableProblem("missing")
     with _Unreadable():
-        return format_of(source).names(source)
+        names = format_of(source).names(source)
+    if len(names) > TABLE_COLUMNS:
+        raise TableProblem(
+            "limit",
+            f"it has {len(names):,} columns; {TABLE_COLUMNS:,} are the most",
+            code="D084",
+            fix="give a table with the columns that are needed, and few others",
+        )
+    return names
 
 
 def header_if_readable(source: TableSource) -> list[str]:
@@ -130,6 +140,13 @@ class _Unreadable:
         """Do nothing."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, MemoryError):
+            raise TableProblem(
+                "limit",
+                "to read it takes more memory than this process may use",
+                code="D085",
+                fix="run it where there is more memory, or give the table in several row groups or batches",
+            ) from None
         if isinstance(error, _UNREADABLE):
             check_stopped()  # a library may have made an error of an interrupt
             first = (str(error).splitlines() or [""])[0]
@@ -365,25 +382,29 @@ def check_header(header: list[str], needed: Sequence[str], ignored: Sequence[str
         needed: columns that are read.
         ignored: others that may be there; None allows any.
     """
-    twice = [name for name in needed if header.count(name) > 1]
+    times = Counter(header)
+    twice = [name for name in needed if times[name] > 1]
     if twice:
         raise TableProblem("column twice", column=twice[0])
-    missing = [name for name in needed if name not in header]
-    allowed = (*needed, *(header if ignored is None else ignored))
+    missing = [name for name in needed if name not in times]
+    allowed = {*needed, *(header if ignored is None else ignored)}
     unread = tuple(dict.fromkeys(name for name in header if name not in allowed))
     if missing:
         meant = [name for name in header if _normalized(name) == missing[0]]
         if len(missing) > 1 or len(missing) == len(needed):
             raise TableProblem("missing column", column=missing[0], near=meant[0] if meant else "")
-        close = meant or difflib.get_close_matches(missing[0], unread, n=1) or list(unread[:1])
+        close = (
+            meant or difflib.get_close_matches(missing[0], unread[:_MOST_COMPARED], n=1) or list(unread[:1])
+        )
         near = close[0] if close else ""
         raise TableProblem("missing column", column=missing[0], near=near, unread=unread)
-    twice = [name for name in header if header.count(name) > 1]
+    twice = [name for name in header if times[name] > 1]
     if twice:
         raise TableProblem("column twice", column=twice[0])
     if unread:
-        matches = {n: difflib.get_close_matches(_normalized(n), needed, n=1, cutoff=0.75) for n in unread}
-        first = next((name for name in unread if matches[name]), unread[0])
+        compared = unread[:_MOST_COMPARED]
+        matches = {n: difflib.get_close_matches(_normalized(n), needed, n=1, cutoff=0.75) for n in compared}
+        first = next((name for name in compared if matches[name]), unread[0])
         near = matches[first][0] if matches[first] else ""
         raise TableProblem("unread column", column=first, near=near, unread=unread)
 
@@ -455,6 +476,24 @@ def read_table(
     return PublicTable(found)
 
 
+def advice_on_unreadable(source: TableSource) -> str:
+    """Return what to do with a table that cannot be read, by its kind and the first bytes of its file."""
+    if isinstance(source, MemoryTable):
+        return "give columns that Arrow can hold, each of one type"
+    if isinstance(source, DatabaseTable):
+        return "close the database in other programs, or give a copy of it that is whole"
+    try:
+        with source.open("rb") as file:
+            start = file.read(4)
+    except OSError:
+        start = b""
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "save it as UTF-8: its first bytes are those of UTF-16, as spreadsheets write it"
+    if start == b"PK\x03\x04":
+        return "unpack it, or save the sheet as CSV: it is a zip archive or a spreadsheet"
+    return "give a whole table, a CSV with as many fields throughout as in its header"
+
+
 def public_error(source: TableSource, problem: TableProblem) -> DataError:
     """Return what is wrong with a public table: file, row, column and how to mend it."""
     column, rows = printable(problem.column), problem.rows
@@ -464,12 +503,12 @@ def public_error(source: TableSource, problem: TableProblem) -> DataError:
         case "missing":
             return DataError(f"{source} does not exist", code="D001", fix="check the path in the run file")
         case "unreadable" | "empty file":
-            text, code, fix = f"{source} cannot be read: {problem.text}", "D002", "give a whole table"
+            text, code, fix = f"{source} cannot be read: {problem.text}", "D002", advice_on_unreadable(source)
         case "too large":
             text, code, fix = text + TOO_LARGE, "D043", RAISE_TABLE
         case "miscounted":
             text, code, fix = text + MISCOUNTED, "D042", MISCOUNTED_FIX
-        case "database":
+        case "database" | "limit":
             text += problem.text
         case "no rows":
             text, code, fix = f"{source} has no rows", "D003", "give a table with at least one row"

@@ -166,7 +166,10 @@ def load_records(
 
 
 def _count_records(
-    sources: Sequence[TableSource], context: PublicContext, form: RecordsForm, totals: ControlTotals
+    sources: Sequence[TableSource],
+    context: PublicContext,
+    form: RecordsForm,
+    totals: ControlTotals = NO_TOTALS,
 ) -> LeafCounts:
     for source in sources:
         totals.check_file(source)

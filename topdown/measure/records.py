@@ -36,6 +36,7 @@ from topdown.inputs.table_reader import (
     MISCOUNTED_FIX,
     MOST_ROWS_KEPT,
     TOO_LARGE,
+    advice_on_unreadable,
     is_text,
     toml_name_list,
     type_name,
@@ -205,12 +206,13 @@ def _refusal(source: TableSource, problem: TableProblem, unknown: Mapping[str, R
         return Refused(code, text, fix=fix)
     match problem.kind:
         case "unreadable":
-            fix = "give a whole table, a CSV with as many fields throughout as in its header"
-            if isinstance(source, MemoryTable):
-                fix = "give columns that Arrow can hold, each of one type"
-            return Refused("D021", "the records file cannot be read to its end", fix=fix)
+            return Refused(
+                "D021", "the records file cannot be read to its end", fix=advice_on_unreadable(source)
+            )
         case "database":
             return Refused(problem.code, problem.text, fix=problem.fix)
+        case "limit":
+            return Refused(problem.code, f"of the records file: {problem.text}", fix=problem.fix)
         case "missing column" if column == "count":
             fix = f"rename {near!r} if it is the count; " if near else ""
             fix += "if the rows are single records, say so in the run file: "

@@ -316,6 +316,7 @@ def rounded_law(masses: Sequence[float], line: CellProgram) -> LatticeLaw:
 
 
 MAX_EXCESSES = 60_000
+MOST_SENSITIVITY = 10**100  # and one over it the least: floats find the noise that exact numbers check
 _EMPTY = 1e-6  # share of delta that mass of the padding may come to
 _GAP = Fraction(1, 10**4)  # of the upper end, for the solver's tolerance and spare delta
 LOSSES: dict[str, RealLoss] = {"l1": ABSOLUTE, "l2": SQUARE}
@@ -349,11 +350,23 @@ class RealQuestion:
             raise ConfigError(
                 f"the sensitivity is {self.sensitivity}", code="C162", fix="give a number above 0"
             )
+        if not 1 <= self.sensitivity * MOST_SENSITIVITY <= MOST_SENSITIVITY**2:
+            raise ConfigError(
+                "the sensitivity is not between 1e-100 and 1e100",
+                code="C285",
+                fix="measure the query in another unit, such as thousands of euros",
+            )
         if isinstance(self.cells, bool) or not isinstance(self.cells, int) or self.cells < 1:
             raise ConfigError(
                 f"the sensitivity has {self.cells!r} cells",
                 code="C162",
                 fix="give a whole number of 1 or more",
+            )
+        if self.cells > MAX_EXCESSES:
+            raise ConfigError(
+                f"the sensitivity has {self.cells} cells, more than {MAX_EXCESSES}",
+                code="C163",
+                fix="give fewer cells to the sensitivity",
             )
 
     @property

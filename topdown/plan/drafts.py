@@ -6,6 +6,7 @@ Records are never looked at.
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 import tomllib
 from collections.abc import Sequence
@@ -115,6 +116,13 @@ def run_file_text(
             code="C060",
             fix=f"use --schema {settings.schema}, or other settings",
         )
+    numbers = re.search(r"^\[budget\]", body, re.MULTILINE)
+    if numbers is None:
+        raise ConfigError(
+            f"settings {settings.name!r} have no line [budget], from which on they are copied into the run file",
+            code="C286",
+            fix="write the budget as a table of its own, before the levels: [budget], and rho or epsilon below it",
+        )
     chosen = levels or default_levels(settings)
     for name in chosen:
         checked_name(name, "level")
@@ -124,7 +132,7 @@ def run_file_text(
         if settings.extends
         else ""
     )
-    return head + "\n" + body[body.index("[budget]") :] + base
+    return head + "\n" + body[numbers.start() :] + base
 
 
 def _run_file_head(

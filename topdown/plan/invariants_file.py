@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 from msgspec import Struct, defstruct
 
 from topdown.errors import ConfigError, TopdownError
+from topdown.formats.caps import EXACT_STATISTICS
 from topdown.formats.strict_toml import add_location, locating_errors, read_toml
 from topdown.model import KEYS, KINDS, Basis, InvariantKind, Invariants, Schema, Selection
 from topdown.resources import find
@@ -77,6 +78,14 @@ def load_invariants(path: Path, schema: Schema) -> Invariants:
 
 def _load_recursively(path: Path, schema: Schema, above: tuple[Path, ...]) -> Invariants:
     file: Any = read_toml(path, InvariantsFile, "topdown.invariants")
+    if len(file.exact) > EXACT_STATISTICS:
+        raise ConfigError(
+            f"{path} has {len(file.exact):,} exact statistics; {EXACT_STATISTICS} are the most",
+            code="C283",
+            file=str(path),
+            fix="keep each statistic once; a statistic of a level need not be repeated for the levels above",
+            key=("exact",),
+        )
     if file.schema != schema.name:
         raise ConfigError(
             f"invariants {file.name!r} are for schema {file.schema!r}, not {schema.name!r}",

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from topdown.errors import ConfigError, TopdownError
+from topdown.formats.caps import ATTRIBUTES, LEVELS
 from topdown.formats.common import Mechanism
 from topdown.formats.strict_toml import add_location, dec_hook, read_toml
 from topdown.inputs import locate_table
@@ -110,6 +111,14 @@ class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 def load_schema(path: Path) -> Schema:
     """Read a schema file; ConfigError if it is not one."""
     file = read_toml(path, SchemaFile, "topdown.schema")
+    if len(file.attribute) > ATTRIBUTES:
+        raise ConfigError(
+            f"{path} has {len(file.attribute):,} attributes; {ATTRIBUTES} are the most",
+            code="C281",
+            file=str(path),
+            fix="leave out attributes of one value, and release the others in several schemas",
+            key=("attribute",),
+        )
     attributes = []
     for table in file.attribute:
         recodes = tuple(_build_recode(path, table, name, groups) for name, groups in table.recodes.items())
@@ -274,6 +283,14 @@ def _check_control_totals(given: InputTable, path: Path) -> None:
 def _check_run_file(run: RunFile, path: Path) -> None:
     _check_control_totals(run.input, path)
     geo = run.geography
+    if len(geo.levels) > LEVELS:
+        raise ConfigError(
+            f"{path}: geography.levels has {len(geo.levels):,} levels; {LEVELS} are the most",
+            code="C282",
+            file=str(path),
+            fix="keep the levels that are measured",
+            key=("geography", "levels"),
+        )
     if sum(map(bool, (geo.prefix_lengths, geo.table, geo.columns))) != 1:
         raise ConfigError(
             f"{path}: geography needs one of prefix_lengths, table and columns",

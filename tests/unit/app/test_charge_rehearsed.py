@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from msgspec import structs
 from tests.helpers.ledgers import n_intents, with_ledger
 from tests.helpers.runs import write_census
 from topdown.app import generate, write_as_charged
-from topdown.errors import ConfigError
+from topdown.errors import ConfigError, DataError
 from topdown.measure import run_ledger
 from topdown.plan import PreparedRun, prepare
 from topdown.privacy.laws import LAWS
@@ -120,6 +121,28 @@ def undated(certificate: Path) -> dict[str, Any]:
     privacy = json.loads(text)["privacy"]
     assert privacy["everything_released"].pop("up_to")["record"] > 0
     return privacy
+
+
+def test_a_preflight_that_cannot_be_removed_stops_the_run_uncharged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With few open files it stayed behind, and every check of the paid release failed over it (V003)."""
+    prepared, out = planned(tmp_path), tmp_path / "release"
+    before = prepared.ledger_path.read_bytes()
+
+    def too_few_files(path: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise OSError(24, "Too many open files", str(path))
+
+    monkeypatch.setattr(shutil, "rmtree", too_few_files)
+    with pytest.raises(DataError) as caught:
+        generate(prepared, out)
+    assert caught.value.code == "D050"
+    assert before == prepared.ledger_path.read_bytes()
+    assert (out / ".rehearsal").exists()
+    monkeypatch.undo()
+    generate(prepared, out)
+    assert not (out / ".rehearsal").exists()
 
 
 def test_what_is_rehearsed_is_what_the_certificate_says(tmp_path: Path) -> None:

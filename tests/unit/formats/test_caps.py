@@ -18,13 +18,15 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec import Struct
 
+from tests.helpers.policy_texts import exact
 from tests.helpers.small_release import make_context
+from tests.helpers.solved import toy_run
 from topdown.app import BYTES_A_PAIR, START_BYTES, allowed_bytes, check_memory, memory_warning, needed_bytes
 from topdown.errors import TopdownError
 from topdown.formats import caps, read_toml
 from topdown.inputs import TableProblem, read_header
 from topdown.model import Attribute, Invariants, Schema
-from topdown.plan import Estimates, Pass
+from topdown.plan import Estimates, Pass, load_invariants, load_run_file, load_schema
 from topdown.privacy.ledger import Disk
 from topdown.solve import most_dense_rows
 from topdown.verify import UnreadableError, read_bytes
@@ -226,3 +228,36 @@ def test_the_page_lists_every_cap():
     assert caps.TABLE_VARIABLE in page
     for name in listed:
         assert re.search(rf"\| {getattr(caps, name):,} \|.*`caps\.{name}`", page), name
+
+
+@pytest.mark.parametrize(
+    ("n", "kind"), [(caps.ATTRIBUTES, "schema"), (caps.LEVELS, "run"), (caps.EXACT_STATISTICS, "invariants")]
+)
+def test_many_parts_of_a_plan_are_refused_at_once(tmp_path, n, kind):
+    """Twenty thousand attributes took a minute, three hundred levels as long, a thousand exact statistics 200 s."""
+    path = tmp_path / "many.toml"
+
+    def written(n: int) -> Path:
+        if kind == "schema":
+            attributes = "".join(f'[[attribute]]\nname = "a{i}"\nlabels = ["x"]\n' for i in range(n))
+            path.write_text(
+                f'type = "topdown.schema"\nversion = 1\nname = "s"\ntitle = "S"\nunit = "person"\n'
+                f'source = "made up"\n{attributes}'
+            )
+        elif kind == "run":
+            text = toy_run().replace('["land", "county", "block"]', str([f"l{i}" for i in range(n)]))
+            path.write_text(re.sub("prefix_lengths = .*", f"prefix_lengths = {list(range(n))}", text))
+        else:
+            head = (ROOT / "invariants" / "toy.toml").read_text()
+            head = head[: head.index("[[exact]]")]
+            path.write_text(head + "".join(exact(f"e{i}", "land", "total") for i in range(n)))
+        return path
+
+    load = {
+        "schema": load_schema,
+        "run": load_run_file,
+        "invariants": lambda path: load_invariants(path, load_schema(ROOT / "schemas" / "toy.toml")),
+    }[kind]
+    past = {"schema": "C281", "run": "C282", "invariants": "C283"}[kind]
+    assert code(load, written(n)) != past
+    assert code(load, written(n + 1)) == past

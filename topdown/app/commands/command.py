@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -102,6 +103,8 @@ def command(
 
         make_command = click.command(name, cls=Command, examples=examples, exits=exits)
         made = make_command(with_options(*_screen_options(json_option))(run))
+        for parameter in made.params:
+            parameter.type = _plain_digits(parameter.type)
         # the shared options last
         names.update({p.name: p.get_error_hint(None) for p in made.params if p.name})
         shared = {"as_json", "ascii_only", "color", "quiet", "verbose"}
@@ -109,6 +112,29 @@ def command(
         return made
 
     return make
+
+
+class _Whole(click.types.IntParamType):
+    """A whole number in plain digits; Python also takes "+1", "1_0" and the digits of other scripts."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and not re.fullmatch("-?[0-9]+", value):
+            self.fail(f"{value!r} is not a whole number in the digits 0 to 9.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _WholeRange(click.IntRange):
+    """The same of a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(_Whole().convert(value, param, ctx), param, ctx)
+
+
+def _plain_digits(kind: Any) -> Any:
+    """Return the type of an option, a stricter one if it is a whole number."""
+    if type(kind) is click.IntRange:
+        return _WholeRange(kind.min, kind.max, kind.min_open, kind.max_open, kind.clamp)
+    return _Whole() if type(kind) is click.types.IntParamType else kind
 
 
 @dataclass(frozen=True)

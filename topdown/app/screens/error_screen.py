@@ -94,6 +94,12 @@ def as_topdown(error: Exception, program: str) -> TopdownError:
         return InternalError(
             "there is not enough memory", code="X004", fix="use fewer --workers, or a larger machine"
         )
+    if isinstance(error, ImportError):
+        return InternalError(
+            "a library that is needed could not be loaded",
+            code="X065",
+            fix="allow more memory (ulimit -v) and open files (ulimit -n), or install the program again",
+        )
     frame, place = error.__traceback__, program
     while frame is not None:
         name = frame.tb_frame.f_globals.get("__name__", "")
