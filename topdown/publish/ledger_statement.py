@@ -16,12 +16,13 @@ DELTA = "1e-10"
 PAIRS = "epsilon_delta"
 
 
-def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
+def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,), *, anew: bool = False) -> dict[str, Any]:
     """Return what all charges of a ledger cost together, whatever drew the noise; unfinished ones count in full.
 
     Args:
         book: a ledger that was opened.
         deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all, pairs at their sum.
+        anew: see `loss_numbers`.
 
     Returns:
         what the ledger is bound to, `charged`, `conditional_on` (names of all statistics that some release published
@@ -34,7 +35,7 @@ def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
     exact = tuple(dict.fromkeys(name for intent in live.values() for name in intent.exact))
     rows = []
     for change in stated_changes(bound.neighbours, bound.unit) if live else ():
-        numbers = loss_numbers(_loss(live.values(), change.n_charges), deltas)
+        numbers = loss_numbers(_loss(live.values(), change.n_charges), deltas, anew=anew)
         rows.append(
             {"name": change.name, "kind": change.kind}
             | numbers
@@ -70,7 +71,7 @@ def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,)) -> dict[str, A
         "version": 1,
         "ledger": opened.ledger,
         "head": book.head,
-        **spent_statement(book, deltas),
+        **spent_statement(book, deltas, anew=True),
         "releases": [
             {
                 "release": names[plan],
