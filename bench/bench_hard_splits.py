@@ -42,7 +42,7 @@ PEOPLE = (150_000, 400_000, 700_000, 1_000_000)
 MANY = 600_000  # people, from which on most live in the first of at least three counties
 EMPTIED = 0.04  # share of tracts that lose everybody outside facilities
 ROOT_EVERY = 20
-CLASSES = (1_000, 4_000, 16_000, 64_000)  # open entries of a split below which it counts as of one size
+CLASSES = tuple(500 * 2**i for i in range(8))  # open entries of a split below which it counts as of one size
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,11 @@ class Line:
     steps: int
     seconds: float
     residual_persons: float
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether its targets are those of the tree estimate, whose steps cost more."""
+        return SETTINGS[self.draw % len(SETTINGS)] == "pl94_2020_tree"
 
 
 class Answers:
@@ -176,14 +181,18 @@ def tell(name: str, lines: list[Line]) -> None:
         end="",
     )
     print(f" {total:.1f} CPU s; steps: {tail}")
-    for low, high in zip((0, *CLASSES), (*CLASSES, 10**9), strict=True):
-        some = [x for x in lines if low <= x.entries < high and x.level != "root"]
-        if some:
-            slowest = max(some, key=lambda x: x.seconds)
-            middle = statistics.median(x.seconds for x in some)
-            print(f"  {low:>6,} entries and more: {len(some):>4} splits  median {middle * 1e3:9.1f} ms  slowest"
-                  f" {slowest.seconds * 1e3:9.1f} ms = {slowest.seconds / middle:5.1f} x (draw {slowest.draw},"
-                  f" {slowest.steps:,} steps)")  # fmt: skip
+    for tree in (False, True):
+        of_kind = [x for x in lines if x.is_tree == tree and x.level != "root"]
+        for low, high in zip((0, *CLASSES), (*CLASSES, 10**9), strict=True):
+            some = [x for x in of_kind if low <= x.entries < high]
+            if some:
+                slowest = max(some, key=lambda x: x.seconds)
+                middle = statistics.median(x.seconds for x in some)
+                print(
+                    f"  {'tree ' if tree else 'plain'} from {low:>6,} entries: {len(some):>4} splits, median "
+                    f"{middle * 1e3:8.1f} ms, slowest {slowest.seconds * 1e3:8.1f} ms = "
+                    f"{slowest.seconds / middle:5.1f} x (draw {slowest.draw}, {slowest.steps:,} steps)"
+                )
 
 
 def main() -> None:

@@ -109,13 +109,29 @@ def _select_others(patch: pytest.MonkeyPatch) -> None:
 
 
 def _halve_epsilon(patch: pytest.MonkeyPatch) -> None:
+    _compute_all(patch)
     true = Composition.epsilon
     patch.setattr(Composition, "epsilon", lambda self, *a, **k: halved(true(self, *a, **k)))
 
 
 def _halve_guess(patch: pytest.MonkeyPatch) -> None:
+    _compute_all(patch)
     true = Composition.delta
     patch.setattr(Composition, "delta", lambda self, *a, **k: halved(true(self, *a, **k)))
+
+
+def _compute_all(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(statement, "stored_numbers", dict)
+
+
+def _halve_stored(patch: pytest.MonkeyPatch) -> None:
+    stored = statement.stored_numbers().items()
+    halves = {
+        key: numbers
+        | {"epsilon": {d: [str(float(x) / 2) for x in ends] for d, ends in numbers["epsilon"].items()}}
+        for key, numbers in stored
+    }
+    patch.setattr(statement, "stored_numbers", lambda: halves)
 
 
 def _double_variances(patch: pytest.MonkeyPatch) -> None:
@@ -140,8 +156,8 @@ OF_SHARED: dict[tuple[str, str], Callable[[pytest.MonkeyPatch], None]] = {
     ("topdown.formats.json_schema", "json_bytes"): _other_bytes,
 }
 """A mutant of each shared function that is more than a declaration."""
-OF_WRITERS = (_rotate_labels, _select_others, _halve_epsilon, _halve_guess, _double_variances)
-"""Mutants of what verify once took from the writers: labels, selections of cells, sums of noise."""
+OF_WRITERS = (_rotate_labels, _select_others, _halve_epsilon, _halve_guess, _halve_stored, _double_variances)
+"""Mutants of what verify once took from the writers, or never may: labels, cells, sums of noise, stored numbers."""
 
 
 def test_every_shared_function_is_a_declaration_or_has_a_mutant() -> None:

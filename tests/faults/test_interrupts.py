@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP at random moments of the real programs: exit 130, a sentence, and the truth on spending."""
+"""Ctrl-C, SIGTERM and SIGHUP at random moments of the real programs: exit 130, and the truth on spending."""
 
 from __future__ import annotations
 

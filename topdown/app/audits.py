@@ -129,7 +129,7 @@ def audit(source: PathText, *, base: PathText | None = None, deltas: Sequence[st
     """
     path = path_of(source, "source")
     policy = _release_chain(path, None if base is None else path_of(base, "base"))
-    return Audit(policy, statement_of(policy, tuple(deltas)), _contradictions_of(path))
+    return Audit(policy, statement_of(policy, tuple(deltas), anew=True), _contradictions_of(path))
 
 
 @public_function
@@ -190,7 +190,7 @@ def audit_runs(
     """
     context = _public_context(path_of(source, "source"), None if base is None else path_of(base, "base"))
     own = replace(context.policy, bases=())  # what is drawn is noise of this step alone
-    secrets = statement_of(own, (delta,))["secrets"]
+    secrets = statement_of(own, (delta,), anew=True)["secrets"]
     at = max((Fraction(row["delta"]) for row in secrets if "delta" in row), default=delta_of(delta))
     found = run_pairs(context, runs, delta=at, report=report)
     made = runs_document(context, found, secrets)

@@ -13,11 +13,14 @@ Exact numbers are strings "a/b", enclosures are [low, high] decimal strings roun
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
+from hashlib import sha256
+from importlib.resources import files
 from textwrap import wrap
 from typing import Any, Literal
 from xml.sax.saxutils import escape, quoteattr
@@ -176,6 +179,7 @@ def statement(
     deltas: Sequence[Threshold] = ("1e-10",),
     *,
     words: StatementWords = PLAIN,
+    anew: bool = False,
 ) -> Document:
     """Return what a release, together with those it extends, says of every secret.
 
@@ -184,6 +188,7 @@ def statement(
         claims: what exact statistics say of each secret; the first one is the neighbours' own and not disclosed.
         deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all, a pair at its own delta.
         words: of the sentences.
+        anew: compute every number; otherwise those of bundled settings are read (`loss_numbers`).
 
     Returns:
         secrets, deltas, steps (rows of each release alone; empty if nothing is extended), curve, sentence; of a pair
@@ -195,7 +200,7 @@ def statement(
         raise ConfigError(
             "no two neighbours agree on what is exact", code="C120", fix="keep fewer statistics exact"
         )
-    mine = attribute_rows(everything, claims, deltas, words=words.of_all(len(steps)))
+    mine = attribute_rows(everything, claims, deltas, words=words.of_all(len(steps)), anew=anew)
     part = words.of_one()
     return {
         "deltas": list(mine[0]["epsilon"]),
@@ -204,7 +209,7 @@ def statement(
             {
                 "release": s.release,
                 "plan_hash": s.plan_hash,
-                "secrets": attribute_rows(s.measurements, claims, deltas, words=part, balls=False),
+                "secrets": attribute_rows(s.measurements, claims, deltas, words=part, balls=False, anew=anew),
             }
             for s in (steps if len(steps) > 1 else ())
         ],
@@ -233,23 +238,24 @@ def attribute_rows(
     *,
     words: StatementWords = PLAIN,
     balls: bool = True,
+    anew: bool = False,
 ) -> list[Document]:
     """Return one row a claim.
 
     Args:
-        measurements, claims, deltas, words: as for `statement`.
+        measurements, claims, deltas, words, anew: as for `statement`.
         balls: compute in balls, or in float64 with bounds where they would take more than a second; False: in
             float64 with bounds. `method` says which.
     """
     return [
-        _attribute_row(secret, deltas, words, balls=balls)
+        _attribute_row(secret, deltas, words, balls=balls, anew=anew)
         for secret in protected_attributes(measurements, claims)
     ]
 
 
-def attack_sentence(best_guess: Enclosure, claim: Claim = EVERYTHING, words: StatementWords = PLAIN) -> str:
-    """Return the sentence an official can quote, its number rounded up."""
-    unit, times = words.unit, accuracy_percent(best_guess)
+def attack_sentence(times: int, claim: Claim = EVERYTHING, words: StatementWords = PLAIN) -> str:
+    """Return the sentence an official can quote, of an attacker who is right at most so many times in 100."""
+    unit = words.unit
     exact = claim.exact if claim.status == "conditional" else ()
     both = f", both of which fit {_conditions(exact, words)}," if _conditions(exact, words) else ","
     knows = f"Someone who reads only {words.reads}, knows every other {unit}'s answers"
@@ -304,6 +310,7 @@ def _attribute_row(
     words: StatementWords,
     *,
     balls: bool,
+    anew: bool,
 ) -> Document:
     claim = secret.claim
     head = {
@@ -314,25 +321,52 @@ def _attribute_row(
     }
     if secret.loss is None:
         return head | {"sentence": f"disclosed by: {', '.join(claim.exact)}"}
-    numbers = dict(_cached_numbers(secret.loss, tuple(deltas), balls=balls))
-    guess = numbers.pop("guess")
-    return head | numbers | {"sentence": attack_sentence(guess, claim, words)}
+    numbers = _cached_numbers(secret.loss, tuple(deltas), balls=balls, anew=anew)
+    return head | numbers | {"sentence": attack_sentence(numbers["right_in_100"], claim, words)}
 
 
-def loss_numbers(loss: ComposedLoss | NoiseAndChoices, deltas: Sequence[Threshold]) -> Document:
-    """Return the numbers of one loss: rho, epsilon by delta, best guess, how they were found."""
-    return {
-        key: value
-        for key, value in _cached_numbers(loss, tuple(deltas), balls=True).items()
-        if key != "guess"
-    }
+def loss_numbers(
+    loss: ComposedLoss | NoiseAndChoices, deltas: Sequence[Threshold], *, anew: bool = False
+) -> Document:
+    """Return the numbers of one loss: rho, epsilon by delta, best guess, how they were found.
+
+    Those of bundled settings were computed once and are read from `LOSSES`, by the loss itself.
+
+    Args:
+        anew: compute them, whatever was computed before.
+    """
+    return dict(_cached_numbers(loss, tuple(deltas), balls=True, anew=anew))
+
+
+LOSSES = files("topdown.privacy.accountant") / "data" / "certified_losses.json"
+
+
+@cache
+def stored_numbers() -> dict[str, Document]:
+    """Return the numbers of losses of bundled settings, by `loss_sha256`; a slow test computes each anew."""
+    losses: dict[str, Document] = json.loads(LOSSES.read_text(encoding="utf-8"))["losses"]
+    return losses
+
+
+def loss_sha256(loss: Composition, deltas: Sequence[Threshold], *, balls: bool) -> str:
+    """Return the SHA-256 of all that the numbers of a loss follow from.
+
+    That is variance, move and number of the counts that one record moves under the relation, in order, and what is
+    asked of them: the same noise under another relation moves other numbers of counts.
+    """
+    counts = sorted((str(g.variance), g.shift, g.count) for g in loss.law.groups)
+    return sha256(json.dumps([counts, [str(d) for d in deltas], balls]).encode()).hexdigest()
 
 
 @lru_cache(maxsize=256)
 def _cached_numbers(
-    loss: ComposedLoss | NoiseAndChoices, deltas: tuple[Threshold, ...], *, balls: bool
+    loss: ComposedLoss | NoiseAndChoices, deltas: tuple[Threshold, ...], *, balls: bool, anew: bool
 ) -> Document:
-    """Return the numbers of one loss, and `guess`; many rows, and the ledger's statement, are about the same loss."""
+    """Return the numbers of one loss; many rows, and the ledger's statement, are about the same loss."""
+    if isinstance(loss, Composition) and not anew:
+        found = stored_numbers().get(loss_sha256(loss, deltas, balls=balls))
+        if found is not None:
+            return found
     if isinstance(loss, PairLoss):
         here = {str(loss.delta): Enclosure(loss.epsilon, loss.epsilon)}
         return {"delta": str(loss.delta)} | _accuracy_numbers(here, loss.best_guess(), loss.coordinates)
@@ -370,7 +404,6 @@ def _accuracy_numbers(boxes: dict[str, Enclosure], guess: Enclosure, coordinates
         "best_guess": list(guess.texts()),
         "right_in_100": accuracy_percent(guess),
         "method": next((b.method for b in boxes.values() if b.method), guess.method),
-        "guess": guess,
     }
 
 

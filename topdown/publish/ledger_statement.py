@@ -26,13 +26,16 @@ DELTA = "1e-10"
 PAIRS = "epsilon_delta"
 
 
-def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,), *, newest: bool = True) -> dict[str, Any]:
+def spent_statement(
+    book: Book, deltas: Sequence[str] = (DELTA,), *, newest: bool = True, anew: bool = False
+) -> dict[str, Any]:
     """Return what all charges of a ledger cost together, whatever drew the noise; unfinished ones count in full.
 
     Args:
         book: a ledger that was opened.
         deltas: where epsilon is stated; pure epsilon is stated at 0, which holds for all, pairs at their sum.
         newest: false of a copy that may be older than the ledger; the sentences say so.
+        anew: see `loss_numbers`.
 
     Returns:
         `ledger_history`, what the ledger is bound to, `charged`, `conditional_on` (names of all statistics that some
@@ -45,7 +48,7 @@ def spent_statement(book: Book, deltas: Sequence[str] = (DELTA,), *, newest: boo
     exact = tuple(dict.fromkeys(name for intent in live.values() for name in intent.exact))
     rows = []
     for change in stated_changes(bound.neighbours, bound.unit) if live else ():
-        numbers = loss_numbers(_loss(live.values(), change.n_charges), deltas)
+        numbers = loss_numbers(_loss(live.values(), change.n_charges), deltas, anew=anew)
         rows.append(
             {"name": change.name, "kind": change.kind}
             | numbers
@@ -78,7 +81,7 @@ def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,), *, newest: boo
         "version": 2,
         "head": book.head,
         "newest": newest,
-        **spent_statement(book, deltas, newest=newest),
+        **spent_statement(book, deltas, newest=newest, anew=True),
         "releases": [
             {
                 "release": names[plan],

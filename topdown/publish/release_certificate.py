@@ -39,11 +39,13 @@ if TYPE_CHECKING:
 DELTA = "1e-10"
 
 
-def statement_of(policy: ReleaseChain, deltas: Sequence[str] = (DELTA,)) -> dict[str, Any]:
+def statement_of(
+    policy: ReleaseChain, deltas: Sequence[str] = (DELTA,), *, anew: bool = False
+) -> dict[str, Any]:
     """Return every row that can be said of a release (see `statement`), and `conditional_on`."""
     from topdown.privacy.statement import statement
 
-    said = statement(steps_of(policy), claims_of(policy), deltas, words=words_of(policy))
+    said = statement(steps_of(policy), claims_of(policy), deltas, words=words_of(policy), anew=anew)
     return said | {"conditional_on": list(policy.conditional_on)}
 
 

@@ -7,7 +7,15 @@ from itertools import product
 
 import pytest
 
-from topdown.privacy import ChainStep, Claim, Measurement, StatementWords, attack_sentence, attribute_rows
+from topdown.privacy import (
+    ChainStep,
+    Claim,
+    Measurement,
+    StatementWords,
+    accuracy_percent,
+    attack_sentence,
+    attribute_rows,
+)
 from topdown.privacy.accountant import PureLoss
 from topdown.privacy.statement import statement
 
@@ -102,7 +110,7 @@ def test_steps_add_up_to_the_release():
 )
 def test_sentences_fit_the_secret(claim, words, expected):
     """A sentence of another secret, unit or condition would promise what the number does not bound."""
-    said = attack_sentence(PureLoss(Fraction(1), 1).best_guess(), claim, words)
+    said = attack_sentence(accuracy_percent(PureLoss(Fraction(1), 1).best_guess()), claim, words)
     assert expected in said
     assert said.startswith("Someone who reads only this release, knows every other")  # others add to it
     assert said.endswith("rightly at most 74 times in 100; a coin gives 50.")

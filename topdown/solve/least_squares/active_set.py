@@ -4,9 +4,10 @@ Once it is guessed which entries are zero and which bounds are tight, the optimu
 follows from multipliers of the parent's rows, and these from a Schur complement summed over children. Entries that come
 out negative are then closed, those that would gain are opened, bounds likewise, until nothing changes. This is a
 semismooth Newton method (Hintermueller, Ito and Kunisch 2002): near the optimum it takes a few steps however flat or
-cornered the problem is. Multipliers are damped (Rockafellar's proximal method of multipliers), so that a guess whose
-constraints exclude each other has a solution too, and its large multipliers show which entries to open.
-It may also run in circles: nothing is taken from it but what the optimality check accepts.
+cornered the problem is. Where it runs in circles, entries are exchanged one at a time until fewer are wrong (block
+principal pivoting, Judice and Pires 1994). Multipliers are damped (Rockafellar's proximal method of multipliers), so
+that a guess whose constraints exclude each other has a solution too, and its large multipliers show what to open.
+Guesses are bounded in number: nothing is taken but what the optimality check accepts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from topdown.solve.kernels_shared import project_segments
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
 from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Solution
 
-MOST_GUESSES, PATIENCE = 40, 10  # in all, and without getting nearer to the optimum
+MOST_GUESSES, CHANCES = (
+    60,
+    4,
+)  # in all; those that may have no fewer wrong entries before one is exchanged at a time
 DAMPING = 1e-6  # of multipliers, relative to the inverse of the largest curvature
 REPEATS = 2  # of one guess: each brings a damped multiplier a million times closer
 OPEN_PERSONS = 1e-9  # entries of the starting table below this are taken for zeros
@@ -68,19 +72,26 @@ def _controller() -> ThreadpoolController:
 
 
 def _newton(problem: Problem, near: Solution) -> tuple[Solution, float]:
-    best, least, since = near, np.inf, 0
+    best, least = near, np.inf
     newton, guess = NewtonSteps(problem), ActiveSet.of(problem, near)
+    fewest, chances = near.z.size + len(guess.tight) + 1, CHANCES
     for step in range(MOST_GUESSES):
         point = newton.solve(guess)
         found = newton.solution(guess, point, near.iterations + step + 1)
         residual = residual_persons(problem, found)
-        since += 1
         if residual < least:
-            best, least, since = found, residual, 0
-        after = newton.corrected(guess, point)
-        if least <= TARGET_PERSONS or since >= PATIENCE or after is None:
+            best, least = found, residual
+        wrong = newton.wrong(guess, point)
+        n_wrong = int(wrong.sum())
+        if least <= TARGET_PERSONS or not n_wrong:
             break
-        guess = after
+        if n_wrong < fewest:
+            fewest, chances = n_wrong, CHANCES
+        elif chances:
+            chances -= 1
+        else:
+            wrong[: np.flatnonzero(wrong)[-1]] = False
+        guess = guess.exchanged(wrong, point.at)
     return best, least
 
 
@@ -111,6 +122,12 @@ class ActiveSet:
         rows = (d * free).sum(axis=1) / np.maximum(free.sum(axis=1), 1)
         known = np.arange(n_limits) < len(problem.bounds.everybody)
         return ActiveSet(free, known, SplitMultipliers(rows, near.fixed_multipliers, np.zeros(n_limits)))
+
+    def exchanged(self, wrong: Bools, at: SplitMultipliers) -> ActiveSet:
+        """Return the guess with some entries and limits (`NewtonSteps.wrong`) the other way."""
+        free = self.free ^ wrong[: self.free.size].reshape(self.free.shape)
+        tight = self.tight ^ wrong[self.free.size :]
+        return ActiveSet(free, tight, replace(at, limits=np.where(tight, at.limits, 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,13 +173,14 @@ class NewtonSteps:
         order = np.argsort(self.child, kind="stable")
         self.of_child = np.split(order, np.searchsorted(self.child[order], np.arange(1, problem.shape[1])))
         self.damping = DAMPING / problem.quadratic.largest()
+        self._children: list[ChildSystem] = []  # of the last guess: few change
         self.select = (np.arange(problem.fixed.n_groups)[:, None] == problem.fixed.of).astype(np.float64)
 
     def solve(self, guess: ActiveSet) -> Point:
         """Return the optimum of a guess."""
         p, damping = self.problem, self.damping
         (n, m), g = p.shape, self.quadratic.g
-        children = [self._child(guess, j) for j in range(m)]
+        children = self._children = [self._child(guess, j) for j in range(m)]
         schur = damping * np.eye(n)
         for child in children:
             schur[np.ix_(child.free, child.free)] += child.response
@@ -188,6 +206,10 @@ class NewtonSteps:
         p = self.problem
         free = np.flatnonzero(guess.free[:, j])
         limits = self.of_child[j][guess.tight[self.of_child[j]]]
+        if self._children:
+            last = self._children[j]
+            if np.array_equal(free, last.free) and np.array_equal(limits, last.limits):
+                return last
         ties = np.concatenate([self.select[:, free], p.bounds.by_row(self.signs[limits])[:, free]])
         inverse = inverse_of(self.quadratic.block(j, free))
         half = inverse @ ties.T
@@ -201,18 +223,16 @@ class NewtonSteps:
         limits = self.most[child.limits] - self.damping * at.limits[child.limits]
         return np.concatenate([fixed, limits])
 
-    def corrected(self, guess: ActiveSet, point: Point) -> ActiveSet | None:
-        """Return the next guess; None if the point asks for no other."""
+    def wrong(self, guess: ActiveSet, point: Point) -> Bools:
+        """Tell which entries and then which limits are not what the point asks for, bool (n m + n_limits,)."""
         p, at = self.problem, point.at
         d = p.quadratic.gradient(point.x) - at.rows[:, None] - p.fixed.spread(at.fixed)
         d -= p.bounds.spread(self._bound_multipliers(at))
-        free = np.where(guess.free, point.x >= 0, p.allowed & (d < 0))
+        entries = np.where(guess.free, point.x < 0, p.allowed & (d < 0))
         held = (self.signs * p.bounds.sums(point.x).T[self.child]).sum(axis=1)
-        known = np.arange(len(held)) < self.n_known
-        tight = known | np.where(guess.tight, at.limits >= 0, held > self.most + OPEN_PERSONS)
-        if (free == guess.free).all() and (tight == guess.tight).all():
-            return None
-        return ActiveSet(free, tight, replace(at, limits=np.where(tight, at.limits, 0.0)))
+        limits = np.where(guess.tight, at.limits < 0, held > self.most + OPEN_PERSONS)
+        limits[: self.n_known] = False
+        return np.concatenate([entries.reshape(-1), limits])
 
     def solution(self, guess: ActiveSet, point: Point, steps: int) -> Solution:
         """Return a point as the optimality check and rounding take it: nonnegative, with the parent's sums."""
