@@ -21,8 +21,8 @@ PER_RECORD, PER_UNIT = 1000, 1_000_000  # thousandths of a record, millionths of
 BELOW_COUNT = (
     850  # thousandths: how much nearer to the border of being listed an estimate is than its count says
 )
-NEAR = 1e-9  # of chances that two programs find for the same end
-FAR, DEEP = 3.0, 60  # from where a tail is a continued fraction, and how many terms it has
+NEAR = 10**-9  # of chances that two programs find for the same end
+FAR, DEEP = 3, 60  # from where a tail is a continued fraction, and how many terms it has
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +252,7 @@ def _upper_tail(z: Floats) -> Floats:
         term = term * near**2 / (2 * k + 1)
         total = total + term
     beyond = np.clip(size, FAR, 12 * FAR)  # less than 1e-280 further on
-    tail = np.where(size > FAR, _tail_over_density(beyond) * _density(beyond), 0.5 - _density(near) * total)
+    tail = np.where(size > FAR, _tail_over_density(beyond) * _density(beyond), 1 / 2 - _density(near) * total)
     return np.where(z < 0, 1 - tail, tail)
 
 
