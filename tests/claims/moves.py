@@ -18,6 +18,7 @@ from tests.helpers.killed import is_killed
 from tests.helpers.small_release import edit_table, reseal
 
 RESTORED_TOGETHER = "ledger and registry restored together"
+MADE_AFTER_REMOVAL = "registry removed and another ledger made"
 Word = str | Callable[[World], object]
 
 
@@ -117,6 +118,11 @@ def _move_folder(world: World) -> None:
     _name_other_disk(world)
 
 
+def _say_moved(world: World) -> Said:
+    """Say in which folder the registry was before the records were moved."""
+    return topdown("ledger", "move", world.office / "first.toml", "--from", world.office / "data")
+
+
 def _name_other_disk(world: World) -> None:
     for run in world.office.glob("*.toml"):
         run.write_text(run.read_text().replace('"data/people.csv"', '"../other-disk/people.csv"'))
@@ -124,6 +130,7 @@ def _name_other_disk(world: World) -> None:
 
 def _begin_elsewhere(world: World) -> Said:
     """Write a run file of the same data set in another folder, make a ledger for it, and release from it."""
+    _note_removed(world)
     run = world.elsewhere / "third.toml"
     places = [
         os.path.relpath(at, run.parent) for at in (world.records / "people.csv", world.office / "leaves.csv")
@@ -137,8 +144,15 @@ def _begin_elsewhere(world: World) -> Said:
     )
 
 
+def _note_removed(world: World) -> None:
+    """Note that nothing is left that could say which ledger serves the records."""
+    if not _beside_records(world):
+        world.note_exception(MADE_AFTER_REMOVAL)
+
+
 def _begin_groups_elsewhere(world: World) -> Said:
     """Do the same with group sizes."""
+    _note_removed(world)
     run = world.elsewhere / "groups.toml"
     places = [os.path.relpath(world.office / at, run.parent) for at in ("data/groups.csv", "regions.csv")]
     world.write_groups(run, *places)
@@ -191,18 +205,6 @@ def _remove(what: Callable[[World], list[Path]]) -> Callable[[World], None]:
     return act
 
 
-def _exchange_noise(world: World) -> None:
-    """Exchange a noisy table of two releases, and renew both manifests."""
-    one, other = (
-        world.releases / name / "measurements/block/part-000.parquet" for name in ("first", "second")
-    )
-    one_bytes, other_bytes = one.read_bytes(), other.read_bytes()
-    one.write_bytes(other_bytes)
-    other.write_bytes(one_bytes)
-    for name in ("first", "second"):
-        reseal(world.releases / name)
-
-
 def _one_more(rows: list[dict[str, Any]]) -> None:
     rows[0]["count"] += 1
 
@@ -226,7 +228,7 @@ def _cut(book: Path) -> None:
     book.write_bytes(book.read_bytes().split(b"\n")[0] + b"\n")
 
 
-APPROVED: tuple[str, ...] = ()
+APPROVED = ("--yes",)
 SITES: tuple[Word, ...] = (
     "--candidates",
     _in_office("candidates.csv"),
@@ -259,7 +261,12 @@ PEOPLE_MOVES = (
     ),
     _command("audit the ledger", _always, "audit", "--ledger", lambda world: world.ledger, "--json"),
     _command("make the ledger", _always, "ledger", "new", _in_office("first.toml")),
-    _command("attest", _always, "ledger", "attest", _in_office("first.toml"), "--reason", "disk replaced"),
+    _command(
+        *("attest", _always, "ledger", "attest", _in_office("first.toml"), "--by", "A. Person"),
+        *("--reason", "disk replaced"),
+    ),
+    _command("say that it was moved", _always, "ledger", "move", _in_office("first.toml")),
+    Move("say where the registry was", lambda w: w.other_disk.exists(), _say_moved),
     Move("begin elsewhere", lambda w: not w.elsewhere.exists(), _begin_elsewhere),
     Move("move the records", lambda w: not w.other_disk.exists(), _move_records),
     Move("move the folder of records", lambda w: not w.other_disk.exists(), _move_folder),
@@ -292,7 +299,6 @@ DISK_MOVES = (
     ),
 )
 FILE_MOVES = (
-    Move("exchange noise of two releases", _has("first", "second"), _exchange_noise, forges=True),
     _forge("microdata/persons.parquet", lambda path: edit_table(path, _one_more)),
     _forge("certificate.json", _flatter),
     _forge("ledger.jsonl", _cut),

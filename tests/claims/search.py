@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from tests.claims.moves import BY_NAME, RESTORED_TOGETHER, STARTS, Move, begin, pgsr
+from tests.claims.moves import BY_NAME, MADE_AFTER_REMOVAL, RESTORED_TOGETHER, STARTS, Move, begin, pgsr
 from tests.claims.world import LIMIT, Seen, World
 from tests.helpers.attacked import Said, topdown
 
@@ -43,14 +43,19 @@ def false_claims(world: World, move: Move) -> Iterator[str]:
     statements, new = world.look(forged=move.forges)
     yield from _of_answers(said, statements)
     yield from _of_verify(world, new)
-    if RESTORED_TOGETHER in world.seen.exceptions:
+    if world.seen.exceptions & {RESTORED_TOGETHER, MADE_AFTER_REMOVAL}:
         return
-    qualified = [one for one in statements if any(word in str(one) for word in QUALIFIED)]
+    qualified = [one for one in statements if _relies_on_others(one)]
     for one in statements:
         if one not in qualified and Fraction(one["charged"]) < world.seen.drawn:
             yield f"{one['at']} states {one['charged']} for everything; {world.seen.drawn} was drawn"
     if world.seen.drawn > max(LIMIT, drawn_before) and not qualified:
         yield f"{world.seen.drawn} was drawn under a limit of {LIMIT}"
+
+
+def _relies_on_others(statement: dict[str, object]) -> bool:
+    """Tell whether a statement says that it relies on a person or a copy, and so claims no more than these."""
+    return statement.get("newest") is False or any(word in str(statement).lower() for word in QUALIFIED)
 
 
 def _of_answers(said: Said | None, statements: list[dict[str, object]]) -> Iterator[str]:
