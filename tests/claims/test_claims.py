@@ -9,8 +9,7 @@ import pytest
 
 from tests.claims.moves import BY_NAME, MADE_AFTER_REMOVAL, RESTORED_TOGETHER, STARTS
 from tests.claims.search import replay, search
-from topdown.privacy.ledger import Book, Disk, LedgerLocation, ledger_file
-from topdown.privacy.ledger.registry import Registry, new_registry, read_registry
+from topdown.privacy.ledger import Book, Disk, LedgerLocation, Registry, ledger_file, read_registry
 
 OFFICE, RELEASED, GROUPS = "an office", "an office with a release", "groups with a release"
 CASES = {
@@ -73,7 +72,7 @@ def test_the_search_sees_what_a_registry_prevents(
 
 def _registry_or_none(place: LedgerLocation, book: Book, disk: Disk) -> Registry:
     """Take a ledger's word for how far it has come where there is no registry."""
-    return read_registry(place.registry, disk) or new_registry(place, place.id, book)
+    return read_registry(place.registry, disk) or ledger_file.new_registry(place, place.id, book)
 
 
 def test_what_nobody_can_notice_is_said() -> None:

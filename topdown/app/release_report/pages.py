@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from topdown.app.release_report.numbers import Form, found, written
+from topdown.model import KINDS as RULE_KINDS
 
 FOLDER = Path(__file__).parent
 LANGUAGES = tuple(sorted(path.stem for path in (FOLDER / "text").glob("*.toml")))
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-KINDS = ("exact", "none_where_zero", "at_least", "at_most", "never", "no_more_than")
+KINDS = tuple(kind.kind for kind in RULE_KINDS)
 Words = Mapping[str, Any]
 WIDTH, HEIGHT, LEFT, BOTTOM = 460, 330, 62, 46
 _BLUE, _GREY, _INK = "#1f5a8a", "#767676", "#222"
@@ -118,8 +119,7 @@ def _header(c: Content) -> str:
 
 
 def _first(c: Content) -> str:
-    exact = [name for kind in KINDS for name in _invariants(c, kind) if kind == "exact"]
-    names = ", ".join(escape(one["name"]) for one in exact)
+    names = ", ".join(escape(one["name"]) for one in _invariants(c, "exact"))
     slots = {
         "unit": c.text("plan.json#/schema/unit"),
         "leaf": c.text("derived#/leaf"),
@@ -236,7 +236,14 @@ def _exact(c: Content) -> str:
                 escape(basis.get(key) or words["open"]) for key in ("legal_basis", "decided_by", "date")
             ]
             level = one.get("level") or c.at("derived#/leaf")
-            rows.append([escape(one["name"]), escape(words["kinds"][kind]), escape(level), *decided])
+            rows.append(
+                [
+                    escape(one["name"]),
+                    escape(words["kinds"].get(kind, kind.replace("_", " "))),
+                    escape(level),
+                    *decided,
+                ]
+            )
     return f'<p class="lead">{c.say("exact.lead")}</p>{_table(words["columns"], rows)}'
 
 
