@@ -5,7 +5,8 @@ Left out, and why:
   pack them otherwise; schema, stamps, row groups and every value stay;
 - `files` and `inputs_sha256`, hashes of lists of hashes of such files, and `hash`, `prev` and `head`, which seal
   lines of a ledger that hold them: `verify` computes them all;
-- hashes of files of the same folder, written as the name of the file: a wrong one stays as it is.
+- hashes of files of the same folder, written as the name of the file: a wrong one stays as it is;
+- registries of ledgers, which are not published and hold inodes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PIECES = 16
 
 def texts_of(folder: Path) -> dict[str, list[str]]:
     """Return the lines of every file below a folder, by path."""
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".registry"]
     hashes = {}
     for path in paths:
         hashes[hashlib.sha256(path.read_bytes()).hexdigest()] = path.relative_to(folder).as_posix()
