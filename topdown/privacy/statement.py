@@ -36,7 +36,6 @@ from topdown.privacy.accountant import (
     compose_noise,
 )
 from topdown.privacy.accountant import conversions as zcdp
-from topdown.privacy.accountant.finite_losses import QUARTERS
 from topdown.privacy.exact_values import Enclosure, Threshold, delta_of, positive, significant
 from topdown.privacy.laws import LAWS, Weights
 from topdown.privacy.relation import Change, Relation
@@ -138,6 +137,7 @@ Document = dict[str, Any]
 CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
 COMPARISON_NOTE = "closed form of the continuous Gaussian; errs in both directions, not a bound"
 EVERY_DELTA = "0"  # where pure epsilon is stated
+QUARTERS = tuple(Fraction(n, 4) for n in (1, 2, 3, 4))  # of epsilon, where composed deltas are stated
 _DELTA_DIGITS = 6
 WIDE = Fraction(1, 10**6)  # of a point of the curve
 _COIN = "a coin gives 50"
@@ -220,8 +220,8 @@ def statement(
 
 def composed_deltas(loss: PairLoss) -> Document:
     """Return deltas that hold at quarters of a pair's epsilon, from composed losses; rounded up."""
-    points = [loss.epsilon * quarter for quarter in QUARTERS[1:]]
-    found = list(loss.deltas_at_quarters[1:])
+    points = tuple(loss.epsilon * quarter for quarter in QUARTERS)
+    found = list(loss.deltas_at(points))
     found[-1] = min(found[-1], loss.delta)  # at epsilon itself the sum holds too
     return {
         "composed": [

@@ -309,7 +309,6 @@ def _odds(epsilon: Fraction) -> tuple[Fraction, Fraction | None]:
 
 PAIR_METHOD = "sums of epsilon and delta"
 COMPOSED_METHOD = "sums of epsilon and delta, guesses by composed losses"
-QUARTERS = tuple(Fraction(n, 4) for n in range(5))  # of epsilon, where losses are composed
 _NATS = (Fraction(2), Fraction(8))  # of the window beyond epsilon: at least, and at most
 _STEPS = (1 << 10, 1 << 12)  # of the lattice up to epsilon: at least, and at most for equal parts
 
@@ -359,7 +358,7 @@ class PairLoss:
         by_sums = self.guess_by_sums()
         if not self.moved or not all(m.weights for m in self.moved):
             return by_sums
-        composed = (1 + self.deltas_at_quarters[0]) / 2
+        composed = (1 + self.delta_at(Fraction(0))) / 2
         if composed >= by_sums.upper:
             return by_sums
         return Enclosure(Fraction(1, 2), composed, COMPOSED_METHOD)
@@ -367,11 +366,6 @@ class PairLoss:
     def guess_by_sums(self) -> Enclosure:
         """Return the most an attacker can be right of two equally likely neighbours, by the sums alone."""
         return pair_bayes_accuracy(self.epsilon, self.delta, PAIR_METHOD)
-
-    @cached_property
-    def deltas_at_quarters(self) -> tuple[Fraction, ...]:
-        """Deltas that all counts together keep at 0, 1, 2, 3 and 4 quarters of epsilon."""
-        return self.deltas_at(tuple(self.epsilon * quarter for quarter in QUARTERS))
 
     def trade_off_curve(self, alphas: Iterable[Threshold]) -> list[Enclosure]:
         """Return at each alpha a share of misses that no test goes below, by the sums."""
@@ -411,6 +405,7 @@ def _deltas(
     return tuple(deltas_above(parts, epsilons, step, spare))
 
 
+@lru_cache(maxsize=64)  # rows of one statement share their laws
 def _outcomes(weights: Weights) -> FiniteLoss:
     """Return the probabilities of every value for two neighbours whose answers are 1 apart; the same both ways."""
     every = (*weights[:0:-1], *weights)
