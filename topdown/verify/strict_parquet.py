@@ -6,8 +6,10 @@ and with it every check, when it is asked for a column chunk whose metadata is l
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,35 +23,35 @@ from numpy.typing import NDArray
 
 from topdown.formats.release_documents import ROWS_PER_GROUP, TABLE_OPTIONS
 from topdown.verify.findings import Finding
-from topdown.verify.strict_reader import UnreadableError, open_inside, unreadable
-
-_STRUCT, _LIST, _SET, _MAP, _BINARY, _DOUBLE, _BYTE = 12, 9, 10, 11, 8, 7, 3
-
+from topdown.verify.strict_reader import (
+    LIST,
+    STRUCT,
+    Fields,
+    ThriftReader,
+    UnreadableError,
+    open_inside,
+    signed,
+    unreadable,
+)
 
 _I32 = 5
 
 
 # a field of another kind than the format's is skipped by Arrow, so a field is its number and its kind
-_SCHEMA, _ROW_GROUPS = (2, _LIST), (4, _LIST)  # of FileMetaData
+_SCHEMA, _ROW_GROUPS = (2, LIST), (4, LIST)  # of FileMetaData
 
 
 _COLUMNS, _META_DATA, _SIZES = (
-    (1, _LIST),
-    (3, _STRUCT),
-    (16, _STRUCT),
+    (1, LIST),
+    (3, STRUCT),
+    (16, STRUCT),
 )  # of RowGroup, ColumnChunk, ColumnMetaData
 
 
-_HISTOGRAMS = (2, _LIST), (3, _LIST)  # of SizeStatistics
+_HISTOGRAMS = (2, LIST), (3, LIST)  # of SizeStatistics
 
 
 _REPETITION, _CHILDREN = (3, _I32), (5, _I32)  # of SchemaElement
-
-
-_DEEPEST = 16
-
-
-Fields = dict[tuple[int, int], Any]
 
 
 def describes_every_column(footer: bytes) -> bool:
@@ -61,7 +63,7 @@ def describes_every_column(footer: bytes) -> bool:
     Raises:
         ValueError, LookupError, TypeError, AttributeError: it is no footer.
     """
-    whole = _ThriftReader(footer).struct(0)
+    whole = ThriftReader(footer).struct(0)
     levels = _levels(whole.get(_SCHEMA, []))
     return all(
         len(group.get(_COLUMNS, [])) == len(levels)
@@ -78,7 +80,7 @@ def _levels(schema: list[Fields]) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     open_: list[list[int]] = []  # [children left, repetition, definition] of the groups around
     for number, element in enumerate(schema):
-        kind = _signed(element[_REPETITION]) if number else 0
+        kind = signed(element[_REPETITION]) if number else 0
         if kind not in (0, 1, 2):
             raise ValueError("a column is neither required, optional nor repeated")
         _, repeated, defined = open_[-1] if open_ else (0, 0, 0)
@@ -86,7 +88,7 @@ def _levels(schema: list[Fields]) -> list[tuple[int, int]]:
         if open_:
             open_[-1][0] -= 1
         if _CHILDREN in element:
-            open_.append([_signed(element[_CHILDREN]), repeated, defined])
+            open_.append([signed(element[_CHILDREN]), repeated, defined])
         else:
             found.append((repeated, defined))
         while open_ and open_[-1][0] == 0:
@@ -101,82 +103,6 @@ def _sizes_fit(column: Fields | None, levels: tuple[int, int]) -> bool:
     return all(
         len(sizes.get(field, [])) in (0, most + 1) for field, most in zip(_HISTOGRAMS, levels, strict=True)
     )
-
-
-def _signed(number: int) -> int:
-    return (number >> 1) ^ -(number & 1)
-
-
-class _ThriftReader:
-    """Reads values one after the other; a struct becomes {field: value}."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
-
-    def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-            if shift > 63:
-                raise ValueError("a number has no end")
-
-    def _skip(self, n_bytes: int) -> None:
-        self._at += n_bytes
-        if self._at > len(self._data):
-            raise ValueError("it ends too early")
-
-    def struct(self, depth: int) -> Fields:
-        """Read a struct: its values by field number and kind."""
-        if depth > _DEEPEST:
-            raise ValueError("it is nested too deep")
-        fields: Fields = {}
-        field = 0
-        while head := self._byte():
-            if head >> 4:
-                field += head >> 4
-            else:
-                field = _signed(self._varint())
-            kind = head & 15
-            fields[field, kind] = (
-                kind if kind in (1, 2) else self._value(kind, depth)
-            )  # a flag is its own kind
-        return fields
-
-    def _value(self, kind: int, depth: int) -> Any:
-        if kind == _STRUCT:
-            return self.struct(depth + 1)
-        if kind in (_LIST, _SET):
-            head = self._byte()
-            n_items = self._varint() if head >> 4 == 15 else head >> 4
-            return [self._value(head & 15, depth + 1) for _ in self._counted(n_items)]
-        if kind == _MAP:
-            n_items = self._varint()
-            kinds = self._byte() if n_items else 0
-            return [
-                (self._value(kinds >> 4, depth), self._value(kinds & 15, depth))
-                for _ in self._counted(n_items)
-            ]
-        if kind == _BINARY:
-            return self._skip(self._varint())
-        if kind in (1, 2, _BYTE, _DOUBLE):
-            return self._skip(8 if kind == _DOUBLE else 1)
-        if kind in (4, 5, 6):
-            return self._varint()
-        raise ValueError(f"there is no kind {kind}")
-
-    def _counted(self, n_items: int) -> range:
-        """Return a range of so many items, each of which takes a byte at least."""
-        if n_items > len(self._data) - self._at:
-            raise ValueError("it claims more than it holds")
-        return range(n_items)
 
 
 MAX_ROWS = 2**30
@@ -211,6 +137,156 @@ REAL = pa.float64()
 
 
 THIS_WRITER = f"parquet-cpp-arrow version {pa.cpp_version}"
+
+
+_ROWS_AND_COLUMNS, _CREATED_BY = (4, 1), (6,)  # paths of field numbers in a footer
+
+
+_OF_PAGES = {
+    _CREATED_BY,
+    (4, 2),
+    (4, 5),
+    (4, 6),
+    *((4, 1, 3, field) for field in (6, 7, 9, 11)),
+    (4, 1, 3, 13, 3),
+}
+"""What follows from how pages are cut and compressed: sizes, offsets, numbers of pages; and the writer's name."""
+
+
+_LATER = {(4, 1, 3, 12, 7), (4, 1, 3, 12, 8), (4, 1, 3, 16)}
+"""What earlier versions of Arrow do not write: whether statistics are exact, and sizes of texts."""
+
+
+def says_the_same(data: bytes, again: bytes) -> bool:
+    """Tell whether a file of another version of Arrow says what this version writes for its rows.
+
+    Footer and dictionaries must be the same; pages must fill the file, each a single frame of zstd with its checksum.
+    How pages are cut, and how their values are packed, is the writer's choice.
+    """
+    footer, due = _footer(data), _footer(again)
+    if not _same_fields(footer, due, ()):
+        return False
+    place = place_due = len(MAGIC)
+    for group, group_due in zip(footer.get(_ROW_GROUPS, []), due.get(_ROW_GROUPS, []), strict=True):
+        first = place
+        for chunk, chunk_due in zip(group[_COLUMNS], group_due[_COLUMNS], strict=True):
+            pages, place = _pages(data, place, chunk[_META_DATA])
+            pages_due, place_due = _pages(again, place_due, chunk_due[_META_DATA])
+            if not _same_pages(pages, pages_due, chunk[_META_DATA]):
+                return False
+        sums = [sum(chunk[_META_DATA][field, 6] for chunk in group[_COLUMNS]) for field in (6, 7)]
+        if [group[2, 6], group[6, 6], group[5, 6]] != [*sums, _zigzag(first)]:
+            return False
+    return place + len(data[place:]) == len(data)
+
+
+def _zigzag(number: int) -> int:
+    return 2 * number
+
+
+def _footer(data: bytes) -> Fields:
+    length = int.from_bytes(data[-8:-4], "little")
+    reader = ThriftReader(data[-8 - length : -8])
+    fields = reader.struct(0)
+    if reader.n_read != length:
+        raise ValueError("its footer has more than it says")
+    return fields
+
+
+def _same_fields(found: Any, due: Any, path: tuple[int, ...]) -> bool:
+    """Compare values of a footer, but for those that differ between versions."""
+    if path in _OF_PAGES:
+        return type(found) is type(due)
+    if isinstance(due, dict):
+        left_out = set(due) - set(found)
+        return (
+            set(found) <= set(due)
+            and all((*path, field) in _LATER for field, _ in left_out)
+            and all(_same_fields(found[key], due[key], (*path, key[0])) for key in found)
+        )
+    if isinstance(due, list):
+        return len(found) == len(due) and all(map(_same_fields, found, due, [path] * len(due)))
+    return bool(found == due)
+
+
+Page = tuple[Fields, bytes]  # header and what it unpacks to
+
+
+def _pages(data: bytes, place: int, column: Fields) -> tuple[list[Page], int]:
+    """Return the pages of a column that begins at a place, and where they end; ValueError if they are not whole."""
+    found, unpacked = list[Page](), 0
+    end = place + signed(column[7, 6])
+    starts = [place]
+    while place < end:
+        reader = ThriftReader(memoryview(data)[place:end])
+        header = reader.struct(0)
+        size, whole = signed(header[3, 5]), signed(header[2, 5])
+        body = data[place + reader.n_read : place + reader.n_read + size]
+        if len(body) != size or zlib.crc32(body) != signed(header[4, 5]) % 2**32 or not _is_one_frame(body):
+            raise ValueError("a page is not whole")
+        found.append((header, pa.decompress(body, whole, codec="zstd", asbytes=True)))
+        place, unpacked = place + reader.n_read + size, unpacked + reader.n_read + whole
+        starts.append(place)
+    has_dictionary = (11, 6) in column
+    offsets = [signed(column[key]) for key in ((11, 6), (9, 6)) if key in column]
+    if place != end or offsets != starts[: 1 + has_dictionary] or signed(column[6, 6]) != unpacked:
+        raise ValueError("its pages are not where its footer says")
+    return found, place
+
+
+def _is_one_frame(body: bytes) -> bool:
+    """Tell whether bytes are a frame of zstd alone, without a checksum of its own (RFC 8878, 3.1.1)."""
+    if body[:4] != b"\x28\xb5\x2f\xfd" or body[4] & 0b11111:
+        return False
+    single, flag = body[4] >> 5 & 1, body[4] >> 6
+    place, last = 5 + (1 - single) + (single if flag == 0 else 1 << flag), 0
+    while not last:
+        head = int.from_bytes(body[place : place + 3], "little")
+        last, kind, size = head & 1, head >> 1 & 3, head >> 3
+        place += 3 + (1 if kind == 1 else size)
+        if place > len(body):
+            return False
+    return place == len(body)
+
+
+def _same_pages(pages: list[Page], due: list[Page], column: Fields) -> bool:
+    """Compare dictionaries, and the headers of pages as far as they do not say how pages are cut."""
+    dictionary = [page for page in pages if _DICTIONARY in page[0]]
+    if dictionary != pages[: len(dictionary)] or len(dictionary) > 1:
+        return False
+    heads = [(header[_DICTIONARY], content) for header, content in dictionary]
+    if heads != [(header[_DICTIONARY], content) for header, content in due if _DICTIONARY in header]:
+        return False
+    data = [header[_DATA] for header, _ in pages[len(dictionary) :]]
+    known = [set(header) for header, _ in pages] == [_PAGE_KEYS | {_DICTIONARY}] * len(dictionary) + [
+        _PAGE_KEYS | {_DATA}
+    ] * len(data)
+    forms = [{key: value for key, value in head.items() if key[0] in (2, 3, 4)} for head in data]
+    form = next(
+        {k: v for k, v in header[_DATA].items() if k[0] in (2, 3, 4)} for header, _ in due if _DATA in header
+    )
+    n_values = sum(signed(head[1, 5]) for head in data)
+    told = {(kind, encoding): count for kind, encoding, count in map(_page_count, column.get((13, 9), []))}
+    return (
+        known
+        and all(one == form for one in forms)
+        and all(set(head) <= {(1, 5), (2, 5), (3, 5), (4, 5), (5, 12)} for head in data)
+        and n_values == signed(column[5, 6])
+        and sum(told.values()) == len(pages)
+        and (
+            len(data) > 1 or all((head.get((5, 12)) or None) in (None, column.get((12, 12))) for head in data)
+        )
+    )
+
+
+def _page_count(stated: Fields) -> tuple[int, int, int]:
+    return stated[1, 5], stated[2, 5], signed(stated[3, 5])
+
+
+_DATA, _DICTIONARY = (5, STRUCT), (7, STRUCT)  # of PageHeader
+
+
+_PAGE_KEYS = {(1, _I32), (2, _I32), (3, _I32), (4, _I32)}
 
 
 class _Comparison:
@@ -251,11 +327,15 @@ class WrittenAgain:
         file: the file as it is, at its first byte.
         columns: name and type of every column.
         stamps: all that its footer must hold, `type` among them; an empty one is left out.
+        writer: which version of Arrow wrote it, as it says. What another one writes is held, to be compared.
 
     """
 
-    def __init__(self, file: BinaryIO, columns: Mapping[str, pa.DataType], stamps: Mapping[str, str]) -> None:
-        self._sink, self._schema = _Comparison(file), pa.schema(list(columns.items()))
+    def __init__(
+        self, file: BinaryIO, columns: Mapping[str, pa.DataType], stamps: Mapping[str, str], writer: str
+    ) -> None:
+        self._file, self._schema = file, pa.schema(list(columns.items()))
+        self._sink = _Comparison(file) if writer == THIS_WRITER else io.BytesIO()
         self._stamps = {key: text for key, text in sorted(stamps.items()) if text}
         self._writer = pq.ParquetWriter(self._sink, self._schema, **TABLE_OPTIONS[stamps["type"]])
 
@@ -264,9 +344,11 @@ class WrittenAgain:
         self._writer.write_table(group.cast(self._schema), row_group_size=group.num_rows)
 
     def is_same(self) -> bool:
-        """Write the footer, and tell whether the file is byte for byte what was written."""
+        """Write the footer, and tell whether the file is byte for byte what was written, or says the same."""
         self._writer.add_key_value_metadata(self._stamps)
         self._writer.close()
+        if isinstance(self._sink, io.BytesIO):
+            return says_the_same(self._file.read(), self._sink.getvalue())
         self._sink.close()
         return self._sink.same
 
@@ -277,7 +359,8 @@ class WrittenAgain:
     def __exit__(self, *_: object) -> None:
         """End the writer, which would write its footer when nobody compares any more."""
         if self._writer.is_open:
-            self._sink.give_up()
+            if isinstance(self._sink, _Comparison):
+                self._sink.give_up()
             with suppress(pa.ArrowException, OSError):
                 self._writer.close()
 
@@ -436,7 +519,7 @@ class ParquetTable:
         try:
             with (
                 open_inside(self._root, self.path) as file,
-                WrittenAgain(file, self._columns, self._stamps) as again,
+                WrittenAgain(file, self._columns, self._stamps, self._file.metadata.created_by) as again,
             ):
                 for i in range(self._file.num_row_groups):
                     group = self._file.read_row_group(i, use_threads=False)
@@ -448,7 +531,7 @@ class ParquetTable:
             raise unreadable(self._code, self.path, f"has a damaged page ({type(error).__name__})") from None
         finally:
             self.close()
-        if not same and self._file.metadata.created_by == THIS_WRITER:
+        if not same:
             raise unreadable("V200", self.path, "is not what its rows are written as", _WHY)
 
     def close(self) -> None:

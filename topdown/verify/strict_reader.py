@@ -1,4 +1,4 @@
-"""Open files that nobody attests: inside one folder, following no symlink, each once; JSON read strictly."""
+"""Open files that nobody attests: inside one folder, following no symlink, each once; JSON and Thrift read strictly."""
 
 from __future__ import annotations
 
@@ -182,3 +182,98 @@ class LoadedOnce:
     def forget(self, key: str) -> None:
         """Load a value anew when it is asked for again."""
         del self._memo[key]
+
+
+STRUCT, LIST, _SET, _MAP, _BINARY, _DOUBLE, _BYTE = 12, 9, 10, 11, 8, 7, 3
+
+
+_DEEPEST = 16
+
+
+Fields = dict[tuple[int, int], Any]
+"""Values of a struct of Thrift's compact protocol, by field number and kind; whole numbers as they are written."""
+
+
+def signed(number: int) -> int:
+    """Return the number that a whole number of Thrift's stands for."""
+    return (number >> 1) ^ -(number & 1)
+
+
+class ThriftReader:
+    """Reads values one after the other; a struct becomes {field: value}."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data, self._at = data, 0
+
+    @property
+    def n_read(self) -> int:
+        """Number of bytes that were read."""
+        return self._at
+
+    def _byte(self) -> int:
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                if byte == 0 and shift > 7:
+                    raise ValueError("a number is written longer than it is")
+                return value
+            if shift > 63:
+                raise ValueError("a number has no end")
+
+    def _bytes(self, n_bytes: int) -> bytes:
+        self._at += n_bytes
+        if self._at > len(self._data):
+            raise ValueError("it ends too early")
+        return bytes(self._data[self._at - n_bytes : self._at])
+
+    def struct(self, depth: int) -> Fields:
+        """Read a struct: its values by field number and kind."""
+        if depth > _DEEPEST:
+            raise ValueError("it is nested too deep")
+        fields: Fields = {}
+        field = 0
+        while head := self._byte():
+            if head >> 4:
+                field += head >> 4
+            else:
+                field = signed(self._varint())
+            kind = head & 15
+            fields[field, kind] = (
+                kind if kind in (1, 2) else self._value(kind, depth)
+            )  # a flag is its own kind
+        return fields
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if kind == STRUCT:
+            return self.struct(depth + 1)
+        if kind in (LIST, _SET):
+            head = self._byte()
+            n_items = self._varint() if head >> 4 == 15 else head >> 4
+            return [self._value(head & 15, depth + 1) for _ in self._counted(n_items)]
+        if kind == _MAP:
+            n_items = self._varint()
+            kinds = self._byte() if n_items else 0
+            return [
+                (self._value(kinds >> 4, depth), self._value(kinds & 15, depth))
+                for _ in self._counted(n_items)
+            ]
+        if kind == _BINARY:
+            return self._bytes(self._varint())
+        if kind in (1, 2, _BYTE, _DOUBLE):
+            return self._bytes(8 if kind == _DOUBLE else 1)
+        if kind in (4, 5, 6):
+            return self._varint()
+        raise ValueError(f"there is no kind {kind}")
+
+    def _counted(self, n_items: int) -> range:
+        """Return a range of so many items, each of which takes a byte at least."""
+        if n_items > len(self._data) - self._at:
+            raise ValueError("it claims more than it holds")
+        return range(n_items)
