@@ -13,7 +13,7 @@ from tests.helpers.depth import DEPTH
 from tests.oracles import solver_twins as reference
 from tests.oracles.structured_step_twin import StepPoint, admm_step, structured_inverse
 from tests.property.test_extend_stage import random_stage
-from topdown.solve import compile_kernels
+from topdown.solve import compile_kernels, is_compiled
 from topdown.solve.least_squares import (
     RELAX,
     Iterate,
@@ -104,6 +104,12 @@ def test_steps_stop_at_the_tolerance() -> None:
     taken, primal, dual = step.take(Iterate(z, z.copy(), none, none, none, none), 0.6, 5000, 1e-6)
     assert 1 < taken < 5000
     assert max(primal, dual) <= 1e-6
+
+
+def test_what_is_compiled_is_known_to_be() -> None:
+    """A list with the name of no kernel made every run say that it compiles, and load every kernel to find out."""
+    compile_kernels()
+    assert is_compiled()
 
 
 def test_loops_are_compiled_once_for_the_types_of_a_stage() -> None:

@@ -329,6 +329,8 @@ def _solve_in_workers(
 def warm_up(report: Report = silent) -> None:
     """Compile the kernels if this installation has not done so yet, and say so."""
     if not is_compiled():
-        report(Event("compile", 0, 1, "compiling numeric kernels, once per installation (about 15 s)"))
+        report(
+            Event("compile", 0, 1, "compiling numeric kernels, once per installation (20 to 35 CPU seconds)")
+        )
         compile_kernels()
         report(Event("compile", 1, 1, "kernels compiled and cached"))

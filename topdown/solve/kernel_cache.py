@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 
 from topdown.arrays import Floats, Ints
 from topdown.solve import kernels_shared as kernels
@@ -12,18 +14,19 @@ from topdown.solve.least_squares import kernels_dense as dense_kernels
 from topdown.solve.least_squares import kernels_lattice as lattice_kernels
 from topdown.solve.least_squares import kernels_tree as stage_kernels
 
-NAMES = {
-    kernels: ("gram", "project_segments", "project_base", "has_negative_cycle"),
-    dense_kernels: ("right_side", "settle", "bound_sums", "shared_steps", "stacked_steps"),
-    lattice_kernels: ("apply_sums", "linear_step", "lattice_steps"),
-    stage_kernels: ("apply_tree", "admm_steps"),
-}
+MODULES = (kernels, dense_kernels, lattice_kernels, stage_kernels)
+
+
+def kernels_of(module: ModuleType) -> tuple[str, ...]:
+    """Return the names of the kernels that are written in a module."""
+    found = {name: of for name, of in vars(module).items() if isinstance(of, Dispatcher)}
+    return tuple(name for name, of in found.items() if of.py_func.__module__ == module.__name__)
 
 
 def is_compiled() -> bool:
     """Tell whether every kernel has a cache file at least as new as its source."""
-    for module, names in NAMES.items():
-        file = Path(str(module.__file__))
+    for module in MODULES:
+        names, file = kernels_of(module), Path(str(module.__file__))
         source = file.stat().st_mtime
         folder = Path(getattr(module, names[0]).stats.cache_path)
         newest: dict[str, float] = {}
