@@ -27,11 +27,11 @@ from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal
 from topdown.app import RunOptions, generate
 from topdown.cli import main
-from topdown.errors import DataError
+from topdown.errors import ConfigError, DataError
 from topdown.model import KINDS, LeafRule
 from topdown.plan import prepare
 from topdown.practice.synth import synth
-from topdown.verify import verify
+from topdown.verify import RULE_KINDS, verify
 
 Rows = list[dict[str, Any]]
 BROKEN = {True: ("zeros", "V106"), False: ("bounds", "V107")}
@@ -136,6 +136,22 @@ def test_records_that_break_it_are_refused(kind: str, tmp_path: Path) -> None:
     limited = any(TWINS[kind].ends(found.rule, facts)[1] < NO_END for facts in found.leaves.values())
     assert caught.value.code == ("D035" if kind in CLOSING else "D038" if limited else "D036")
     assert not list(tmp_path.glob("release/measurements/*/*.parquet"))
+
+
+@pytest.mark.parametrize("kind", TWINS)
+def test_a_kind_that_verify_does_not_know_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The preflight must find before the charge that nobody will check the rule."""
+    census = policies.make_census(tmp_path, 4, example(kind))
+    policies.write_records(tmp_path, census)
+    prepared = prepare(with_ledger(tmp_path / "run.toml"))
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    monkeypatch.delitem(RULE_KINDS, kind)
+    with pytest.raises(ConfigError, match=f"'{kind}', which is not checked") as caught:
+        generate(prepared, tmp_path / "release", RunOptions())
+    assert caught.value.code == "C077"
+    assert before == (tmp_path / "ledger.jsonl").read_bytes()
 
 
 def break_rule(found: Made, kind: str, rows: Rows) -> Rows:

@@ -41,7 +41,7 @@ TWINS = {
     ),
     "at_most": Twin(
         lambda rule, facts: (0, int(rule["per"]) * facts[rule["column"]]),
-        'cells = { dwelling = ["home"], age = ["65_plus"] }\ncolumn = "homes"\nper = 2',
+        'cells = { dwelling = ["home"], age = ["65_plus"] }\ncolumn = "beds"\nper = 2',
     ),
     "never": Twin(lambda rule, facts: (0, 0), 'cells = { dwelling = ["home"], age = ["65_plus"] }'),
 }
