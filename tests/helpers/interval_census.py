@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from tests.faults.test_policy_releases import write_records
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.policies import write_records
 from tests.helpers.solved import Census, NoisyAnswers, make_census, noisy, toy_run
 from topdown import GenerateResult
 from topdown.app import generate
