@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.small_release import write_canonical
 from topdown.plan import prepare
 
 TOP = Path(__file__).resolve().parents[2]
@@ -100,7 +101,7 @@ def test_a_changed_table_is_found(topdown, toy, tmp_path):
     (value,) = [v for v in document["values"] if v["name"] == "the table"]
     value["answers"][0][0] += 1
     value["answers"][0][1] -= 1
-    path.write_text(json.dumps(document))
+    write_canonical(path, document)
     said = topdown("verify", "release")
     assert said.code == 1
     assert "'the table' is not reproduced" in said.out + said.err

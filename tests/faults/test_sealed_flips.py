@@ -66,6 +66,7 @@ def test_a_sealed_flip_of_group_sizes_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", WHOLE)
 def test_a_sealed_flip_of_every_kind_of_folder_is_found(kind: str, tmp_path: Path) -> None:
     """A kind of folder with a file that is not read strictly would have room for a message."""

@@ -179,6 +179,7 @@ ONLY_ITS_MAKER_KNOWS = {
         "n_milp",
         "target_kkt_residual_persons",
         "residual_persons",
+        "why",
     },
     CERTIFICATE: {"engine", "numba", "numpy", "ortools", "pyarrow", "python", "scipy", "topdown"},
     "measurements/journal.json": {"layout"},
