@@ -1,4 +1,4 @@
-"""`topdown audit --ledger`: everything ever released from a data set, as one composition."""
+"""`topdown audit --ledger`: everything charged to a data set, as one composition."""
 
 from __future__ import annotations
 

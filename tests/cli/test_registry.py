@@ -204,7 +204,7 @@ def test_a_certificate_that_hides_an_attestation_is_found(topdown, run):
     ):
         forged = json.loads(json.dumps(whole))
         forged["privacy"]["everything_released"].update(change)
-        file.write_text(json.dumps(forged, indent=2, ensure_ascii=False) + "\n")
+        file.write_text(json.dumps(forged, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         reseal(Path("r0"))
         found = topdown("verify", "r0", "--json").document
         assert "V136" in json.dumps(found), change
