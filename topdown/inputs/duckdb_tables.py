@@ -51,6 +51,7 @@ def duckdb_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.
     try:
         with closing(_open_duckdb(library, table)) as connection, _Governor(connection) as governor:
             _duckdb_names(connection, table)
+            is_view = _is_view(connection, table)
             wanted = ", ".join(_quote_name(name) for name in columns)
             query = f"SELECT {wanted} FROM {_quote_name(table.table)}"  # noqa: S608 - quoted names
             reader = governor.run(lambda: connection.sql(query).to_arrow_reader(_AT_ONCE))
@@ -58,7 +59,7 @@ def duckdb_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.
             n_bytes = 0
             while (batch := governor.run(lambda: next(reader, None))) is not None:
                 n_bytes += batch.nbytes
-                if n_bytes > most and _is_view(connection, table):
+                if n_bytes > most and is_view:
                     raise beyond_limit(f"the view gives more than {most:,} bytes", RAISE_TABLE)
                 yield batch
     except library.OutOfMemoryException:
