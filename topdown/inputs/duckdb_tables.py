@@ -115,7 +115,7 @@ def _open_duckdb(library: Any, table: DatabaseTable) -> Any:
 
 def _is_view(connection: Any, table: DatabaseTable) -> bool:
     found = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [table.table])
-    return bool(found.fetchone()[0])
+    return bool(found.fetchall()[0][0])  # all: an open result would stop the next query
 
 
 def _duckdb_names(connection: Any, table: DatabaseTable) -> list[str]:

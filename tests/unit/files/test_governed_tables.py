@@ -62,7 +62,10 @@ def test_a_view_ends_at_ctrl_c(tmp_path, query):
     def read() -> None:
         with signals_as_interrupt():
             timer.start()
-            read_table(table, [TableColumn("n", "whole")])
+            try:
+                read_table(table, [TableColumn("n", "whole")])
+            finally:
+                timer.cancel()
 
     with pytest.raises(KeyboardInterrupt):
         read()
@@ -77,12 +80,15 @@ def test_a_view_of_duckdb_is_refused_or_stopped(tmp_path, monkeypatch, query):
         to.execute('CREATE TABLE "some" AS SELECT range::INT n FROM range(1000)')
         to.execute("CREATE VIEW v AS " + query.replace("some", '"some"'))
     table, start = DatabaseTable("duckdb", tmp_path / "a.duckdb", "v"), time.monotonic()
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
 
     def read() -> None:
         with signals_as_interrupt():
             timer.start()
-            read_table(table, [TableColumn("n", "whole")])
+            try:
+                read_table(table, [TableColumn("n", "whole")])
+            finally:
+                timer.cancel()
 
     with pytest.raises(KeyboardInterrupt):
         read()
