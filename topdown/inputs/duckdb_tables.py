@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,7 +49,8 @@ def duckdb_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.
     """
     library, most = _library(), table_bytes()
     try:
-        with closing(_open_duckdb(library, table)) as connection, _Governor(connection) as governor:
+        with closing(_open_duckdb(library, table)) as connection:
+            governor = _Governor(connection)
             _duckdb_names(connection, table)
             is_view = _is_view(connection, table)
             wanted = ", ".join(_quote_name(name) for name in columns)
@@ -72,25 +73,33 @@ class _Governor:
     """Runs what a database computes in a thread of its own, and ends it at a stop, or after too long without rows."""
 
     def __init__(self, connection: Any) -> None:
-        self._connection, self._thread = connection, ThreadPoolExecutor(1)
+        self._connection = connection
 
     def run(self, call: Callable[[], Any]) -> Any:
         """Return what the call returns, or raise what it raises."""
-        answer = self._thread.submit(call)
+        done, found, raised = threading.Event(), list[Any](), list[Exception]()
+
+        def work() -> None:
+            try:
+                found.append(call())
+            except Exception as error:
+                raised.append(error)
+            finally:
+                done.set()
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
         try:
-            if not wait([answer], VIEW_SECONDS).done:
+            if not done.wait(VIEW_SECONDS):
                 raise beyond_limit(f"the database gave no row within {VIEW_SECONDS:,} seconds", AS_TABLE)
-            return answer.result()
         finally:
-            while not answer.done():
+            while not done.wait(0):
                 self._connection.interrupt()
-                wait([answer], _INTERRUPT_SECONDS)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._thread.shutdown()
+                done.wait(_INTERRUPT_SECONDS)
+            thread.join()
+        if raised:
+            raise raised[0]
+        return found[0]
 
 
 def _library() -> Any:
