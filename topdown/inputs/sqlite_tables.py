@@ -19,7 +19,7 @@ _AT_ONCE = 2**14  # rows; each value is a Python object
 _BESIDE = ("-wal", "-journal")  # what a program leaves there that has the database open, or was killed
 _KINDS = {"integer": pa.int64(), "text": pa.string(), "real": pa.float64(), "blob": pa.binary()}
 _STEPS = 100_000  # of SQLite's machine
-_AS_TABLE = "store what the view gives as a table, and name that"
+AS_TABLE = "store what the view gives as a table, and name that"
 _CLOSE = "close the database in other programs, or give a copy (.backup, or VACUUM INTO)"
 
 
@@ -90,7 +90,7 @@ class _Governor:
         """Count what a view gave; a table is no larger than its file."""
         self._n_bytes += n_bytes
         if self._n_bytes > self._most:
-            raise _beyond(f"the view gives more than {self._most:,} bytes", RAISE_TABLE)
+            raise beyond_limit(f"the view gives more than {self._most:,} bytes", RAISE_TABLE)
 
     def _is_late(self) -> bool:
         return time.monotonic() > self._end
@@ -102,13 +102,16 @@ class _Governor:
         """Say which limit ended it."""
         check_stopped()
         if isinstance(error, sqlite3.OperationalError) and self._is_late():
-            raise _beyond(f"the database gave no row within {VIEW_SECONDS:,} seconds", _AS_TABLE) from None
+            raise beyond_limit(
+                f"the database gave no row within {VIEW_SECONDS:,} seconds", AS_TABLE
+            ) from None
         if isinstance(error, MemoryError):
             text = f"the view takes more than {self._most:,} bytes of memory"
-            raise _beyond(text, RAISE_TABLE) from None
+            raise beyond_limit(text, RAISE_TABLE) from None
 
 
-def _beyond(text: str, fix: str) -> TableProblem:
+def beyond_limit(text: str, fix: str) -> TableProblem:
+    """Return the error of a database that computes without an end (D083)."""
     return TableProblem("limit", text, code="D083", fix=fix)
 
 

@@ -140,6 +140,8 @@ class _Unreadable:
         """Do nothing."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception):
+            check_stopped()  # a library may have made an error of an interrupt
         if isinstance(error, MemoryError):
             raise TableProblem(
                 "limit",
@@ -148,7 +150,6 @@ class _Unreadable:
                 fix="run it where there is more memory, or give the table in several row groups or batches",
             ) from None
         if isinstance(error, _UNREADABLE):
-            check_stopped()  # a library may have made an error of an interrupt
             first = (str(error).splitlines() or [""])[0]
             raise TableProblem("unreadable", printable(first, 160)) from None
 

@@ -18,7 +18,7 @@ import pytest
 from topdown.app import check_open_files
 from topdown.errors import ConfigError, DataError
 from topdown.formats.caps import TABLE_VARIABLE
-from topdown.inputs import DatabaseTable, TableColumn, read_table, sqlite_tables
+from topdown.inputs import DatabaseTable, TableColumn, duckdb_tables, read_table, sqlite_tables
 from topdown.process import signals_as_interrupt
 
 ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"
@@ -62,11 +62,40 @@ def test_a_view_ends_at_ctrl_c(tmp_path, query):
     def read() -> None:
         with signals_as_interrupt():
             timer.start()
-            read_table(table, [TableColumn("n", "whole")])
+            try:
+                read_table(table, [TableColumn("n", "whole")])
+            finally:
+                timer.cancel()
 
     with pytest.raises(KeyboardInterrupt):
         read()
     assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize("query", [ENDLESS, JOINED])
+def test_a_view_of_duckdb_is_refused_or_stopped(tmp_path, monkeypatch, query):
+    """A view of DuckDB that recursed was stopped neither by Ctrl-C nor by anything else."""
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as to:
+        to.execute('CREATE TABLE "some" AS SELECT range::INT n FROM range(1000)')
+        to.execute("CREATE VIEW v AS " + query.replace("some", '"some"'))
+    table, start = DatabaseTable("duckdb", tmp_path / "a.duckdb", "v"), time.monotonic()
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+
+    def read() -> None:
+        with signals_as_interrupt():
+            timer.start()
+            try:
+                read_table(table, [TableColumn("n", "whole")])
+            finally:
+                timer.cancel()
+
+    with pytest.raises(KeyboardInterrupt):
+        read()
+    monkeypatch.setattr(duckdb_tables, "VIEW_SECONDS", 0.5)
+    monkeypatch.setenv(TABLE_VARIABLE, str(2**24))
+    assert refused(table).code == "D083"
+    assert time.monotonic() - start < 60
 
 
 def test_one_long_text_many_times_takes_no_memory(tmp_path):

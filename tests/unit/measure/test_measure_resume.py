@@ -130,10 +130,10 @@ def test_a_run_that_finished_while_the_records_were_read_is_not_repeated(toy, mo
     """Between reading the records and locking the ledger another run may have measured the same plan here."""
     prepared = toy.prepare()
 
-    def slow_load(path: Path, context, form):
+    def slow_load(path: Path, context, form, **more):
         monkeypatch.setattr(measure_module, "load_records", load_records)
         measure(prepared, toy.folder / "out")
-        return load_records(path, context, form)
+        return load_records(path, context, form, **more)
 
     monkeypatch.setattr(measure_module, "load_records", slow_load)
     result = measure(prepared, toy.folder / "out")

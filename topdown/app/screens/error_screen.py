@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 
 import click
 
@@ -10,6 +11,7 @@ from topdown.app.screens.console import Painter
 from topdown.app.screens.text_layout import GLUE, Chunk, Span, dim, wrap
 from topdown.errors import ConfigError, InternalError, TopdownError, disk_error
 
+_FEW_FILES = 64
 _KEY = re.compile(r'\s*(\[\[?[^\]]*\]?\]?|"[^"]*"|[^\s=]+)')
 
 
@@ -92,12 +94,16 @@ def as_topdown(error: Exception, program: str) -> TopdownError:
         return disk_error(error)
     if isinstance(error, MemoryError):
         return InternalError(
-            "there is not enough memory", code="X004", fix="use fewer --workers, or a larger machine"
+            "there is not enough memory",
+            code="X004",
+            details=_limits_set(),
+            fix="use fewer --workers, or a larger machine",
         )
     if isinstance(error, ImportError):
         return InternalError(
             "a library that is needed could not be loaded",
             code="X065",
+            details=_limits_set(),
             fix="allow more memory (ulimit -v) and open files (ulimit -n), or install the program again",
         )
     frame, place = error.__traceback__, program
@@ -114,3 +120,14 @@ def as_topdown(error: Exception, program: str) -> TopdownError:
         ),
         fix="report it with this line; a release that was not finished is not valid",
     )
+
+
+def _limits_set() -> tuple[tuple[str, str], ...]:
+    """Return the limits of this process that a person set and can raise."""
+    bytes_allowed, files_allowed = (
+        resource.getrlimit(of)[0] for of in (resource.RLIMIT_AS, resource.RLIMIT_NOFILE)
+    )
+    found = [("open files", f"{files_allowed:,} allowed (ulimit -n)")] if files_allowed < _FEW_FILES else []
+    if bytes_allowed != resource.RLIM_INFINITY:
+        found.append(("memory", f"{bytes_allowed // 2**20:,} MiB of address space allowed (ulimit -v)"))
+    return tuple(found)
