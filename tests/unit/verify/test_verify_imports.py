@@ -12,7 +12,7 @@ import topdown
 FILES = sorted((Path(topdown.__file__).parent / "verify").glob("*.py"))
 LIBRARIES = {
     "__future__", "abc", "collections", "contextlib", "csv", "dataclasses", "decimal", "fractions", "functools",
-    "hashlib", "io", "itertools", "json", "math", "msgspec", "numpy", "os", "pathlib", "pyarrow", "re", "stat",
+    "hashlib", "html", "io", "itertools", "json", "math", "msgspec", "numpy", "os", "pathlib", "pyarrow", "re", "stat",
     "textwrap", "time", "topdown", "typing", "zlib",
 }  # fmt: skip
 SUMS_OF_NOISE = {"gaussian_sums", "change_losses", "check_privacy"}
