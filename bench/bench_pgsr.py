@@ -34,7 +34,7 @@ from tests.oracles.group_sizes import table_optimum
 from topdown.arrays import Ints
 
 EPSILONS = (Fraction(1, 10), Fraction(1, 2), Fraction(1))
-LIMITS = {"M_H^dp": 1.0, "M_c^dp": 1.0, "M_c^ch": 1.0, "tracking": 1.0, "tracking+parent": 1.5}
+LIMITS = {"M_H^dp": 1.0, "M_c^dp": 1.0, "M_c^ch": 1.0, "tracking": 1.0, "posterior": 1.5}
 LEVELS = 3
 
 

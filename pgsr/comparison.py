@@ -221,10 +221,10 @@ class Run:
 
 
 DEFAULT_RUNS = (
-    *(Run(name) for name in ("M_H^r", "M_H^dp", "TopDown", "M_c^r", "M_c^dp", "tracking", "tracking+parent")),
+    *(Run(name) for name in ("M_H^r", "M_H^dp", "TopDown", "M_c^r", "M_c^dp", "tracking", "posterior")),
     Run("M_c^ch", "published"),
     Run("M_c^ch"),
-    *(Run(name, public=True) for name in ("tracking", "tracking+parent", "tracking+parent+rows", *KUO)),
+    *(Run(name, public=True) for name in ("tracking", "posterior", *KUO)),
 )
 
 
@@ -388,7 +388,8 @@ def _simulated_counts(
     kind = vector_kind(mechanism, direction)
     total, known = int(truth[:, 0].sum()), truth.sum(axis=0) if run.public else None
     spreads = tuple(map(float, plan.relative_variance))
-    public = RowsDesign(tree, truth.sum(axis=0), spreads) if kind == ADAPTIVE else None
+    totals = truth.sum(axis=0) if run.public else np.full(tree.n_nodes, -1)
+    public = RowsDesign(tree, totals, spreads) if kind == ADAPTIVE else None
     noisy = all_answers(source, measure_exactly(kind, tree, truth), plan, tree, public)
     started = time.process_time()
     found = estimate(mechanism, tree, noisy, total, kind, plan, known)

@@ -52,8 +52,7 @@ def check_intervals(files: ReleasedFiles) -> Findings:
         most = _widest(files)
         if np.any(widths > most[files.level]) or document["mechanism"]["name"] not in (
             "tracking",
-            "tracking+parent",
-            "tracking+parent+rows",
+            "posterior",
         ):
             check.fail("bounds are wider than the noise of their level and of those above it")
     else:
@@ -88,19 +87,19 @@ def check_choice(files: ReleasedFiles) -> Findings:
     document, n_sizes = files.certificate, len(files.answers)
     stated, adaptive = document.get("choice"), document["mechanism"]["measures"] == "tail_rows"
     check = Findings(name="choice", text="none: every region was measured alike")
-    if (stated is not None) != adaptive or adaptive != (
-        document["mechanism"]["name"] == "tracking+parent+rows"
-    ):
+    if (stated is not None) != adaptive or (adaptive and document["mechanism"]["name"] != "posterior"):
         check.fail("the certificate states columns and rows of a mechanism that has none, or lacks them")
     if not adaptive or stated is None:
         return check
     totals = _totals(files)
-    if totals is None or len(stated) != len(files.parent):
-        check.fail("columns and rows are not stated of every region, or its number of groups is not public")
+    if len(stated) != len(files.parent):
+        check.fail("columns and rows are not stated of every region")
         return check
     found = [(n_sizes, 0)] * len(stated)
     spreads = _variances(document)
     for g, below in _children(files).items():
+        if totals[g] <= 0:
+            continue
         steady = _steady_tails(files.answers[:, g].tolist(), *found[g], totals[g])
         for c in below:
             found[c] = choice_of(steady, totals[c], totals[g], spreads[int(files.level[c])])
@@ -111,8 +110,6 @@ def check_choice(files: ReleasedFiles) -> Findings:
             check.fail(
                 f"{code}: {said[0]} columns and {said[1]} rows are stated, the answers say {due[0]} and {due[1]}"
             )
-        if files.answers[sum(due) :, node].any():
-            check.fail(f"{code} has answers past its columns and rows")
     n_rows = sum(1 for _, rows in found if rows)
     check.text = f"{n_rows:,} of {len(found):,} regions by rows too, as the answers above them say"
     return check
@@ -142,7 +139,7 @@ def choice_of(steady: list[int], part: int, total: int, variance: float) -> tupl
         left -= float(row[c - 1])
         rows = min(ceil(3.0 * (share * steady[c - 1])) + 10, part)
         cost = float(before[c - 1]) + left + 3.0 * scale
-        if cost < best and rows <= n - c:
+        if cost < best and 2 * rows <= n - c:
             best, found = cost, (c, rows)
     return found
 
@@ -159,10 +156,15 @@ def _root(x: Floats) -> Floats:
 def _steady_tails(answers: list[int], columns: int, rows: int, total: int) -> list[int]:
     """Return descending whole tail counts, one more than sizes: pooled columns, then how many pooled rows go on."""
     n = len(answers)
-    tails = _falling(answers[:columns], total)
+    tails = [total, *_falling(answers[1:columns], total)]
+    if rows == 0:
+        return [*tails, *[0] * (n + 1 - columns)]
     long = _falling(answers[columns : columns + rows], n - columns)
-    longer = np.searchsorted([-length for length in long], -np.arange(n + 1 - columns), side="left")
-    return [*tails, *(min(count, tails[-1]) for count in longer.tolist())]
+    over = _falling(answers[columns + rows :], total - rows)
+    longer = np.searchsorted([-length for length in long], -np.arange(n + 1 - columns), side="left").tolist()
+    excess = [*over, *[0] * (len(longer) - len(over))]
+    past = [min(total, n + (more if n == rows else 0)) for n, more in zip(longer, excess, strict=True)]
+    return [total, *(max(count, past[0]) for count in tails[1:]), *past]
 
 
 def _falling(values: list[int], high: int) -> list[int]:
@@ -185,15 +187,15 @@ def _children(files: ReleasedFiles) -> dict[int, list[int]]:
     return dict(sorted(found.items()))
 
 
-def _totals(files: ReleasedFiles) -> list[int] | None:
-    """Return the number of groups of every region from the public ones; None if one is missing."""
+def _totals(files: ReleasedFiles) -> list[int]:
+    """Return the number of groups of every region from the public ones; -1 where it does not follow from them."""
     document = files.certificate
     totals = [document["public_totals"].get(code, -1) for code, _, _ in document["regions"]]
     totals[0] = int(document["total"])
     for g, below in reversed(_children(files).items()):
         if totals[g] < 0 and min(totals[c] for c in below) >= 0:
             totals[g] = sum(totals[c] for c in below)
-    return totals if min(totals) >= 0 else None
+    return totals
 
 
 def _variances(document: dict[str, Any]) -> list[float]:

@@ -204,7 +204,7 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
     help="user,unit,region,quantity; unit,region,size; or region,size,count.",
 )
 @click.option("--hierarchy", type=click.Path(path_type=Path), help="Table of region, parent, level.")
-@click.option("--mechanism", help="tracking+parent (default), tracking+parent+rows, tracking, M_c^dp, ...")
+@click.option("--mechanism", help="posterior (default), tracking, M_c^dp, ...")
 @click.option("--epsilon", help='Exact budget, such as "1/2".')
 @click.option("--rho", help="Budget of discrete Gaussian noise, instead of epsilon.")
 @click.option("--sizes", type=int, help="Number of sizes N; public.")

@@ -295,7 +295,7 @@ def write_groups(folder: Path | str, out: Path | str) -> tuple[Microdata, Sizes]
         raise ConfigError(
             f"{document['mechanism']['name']} promises no counts from 0 on that add up: they are no groups",
             code="C186",
-            fix="release with a consistent mechanism, such as tracking+parent",
+            fix="release with a consistent mechanism, such as posterior",
         )
     files = load_files(place, document)
     leaf = files.level == files.level.max()

@@ -143,7 +143,7 @@ def calibrate(
         raise ConfigError(
             f"the step {steps[-1]} changes a group by more than one person, and a row by as much: rows do not cover it",
             code="C184",
-            fix="cover moves (--relations move), or use tracking+parent; nothing was spent",
+            fix="cover moves (--relations move), or measure tail counts; nothing was spent",
         )
     split = _shares(budget.shares, tree.n_levels)
     moved = joint_sensitivity(kind, steps, tree, sizes.n_sizes, sizes.smallest).l1_by_level

@@ -28,24 +28,8 @@ def refuse_unkept_totals(plan: Plan, regions: Hierarchy) -> None:
     raise ConfigError(
         f"{plan.mechanism} does not keep public numbers of groups: it would publish others beside them",
         code="C182",
-        fix="use tracking+parent or tracking, or leave the public numbers out; nothing was spent",
+        fix="use posterior or tracking, or leave the public numbers out; nothing was spent",
     )
-
-
-def refuse_missing_totals(plan: Plan, regions: Hierarchy, total: int) -> None:
-    """Refuse rows where the number of groups of some region is not public (ConfigError C183)."""
-    if plan.kind != ADAPTIVE:
-        return
-    known = np.array([plan.public.get(region, -1) for region in regions.regions], dtype=np.int64)
-    known[0] = total
-    missing = np.flatnonzero(add_up_known(regions.tree, known) < 0)
-    if len(missing):
-        raise ConfigError(
-            f"{plan.mechanism} chooses how a region is measured by its public number of groups, before its noise is "
-            f"drawn; region {regions.regions[missing[0]]!r} has none",
-            code="C183",
-            fix="list all leaf regions in --public, list all units with --smallest 0, or use tracking+parent",
-        )
 
 
 def with_listed_units(plan: Plan, regions: Hierarchy, leaves: Ints) -> Plan:

@@ -48,7 +48,6 @@ from pgsr.prepared_release import (
     Prepared,
     Release,
     check_shape,
-    refuse_missing_totals,
     refuse_unkept_totals,
     with_listed_units,
 )
@@ -502,7 +501,6 @@ def _prepare(
     leaves = source.leaves(regions, plan.sizes)
     total = check_totals(leaves, regions, plan.total, plan.public)
     plan = with_listed_units(plan, regions, leaves)
-    refuse_missing_totals(plan, regions, total)
     report(Event("check", 1, 1))
     sections = plan_sections(plan, regions, total, noise)
     mechanism, kind = plan.post_processing, plan.kind

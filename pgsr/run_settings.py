@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, convert, structs
 
-from pgsr.estimators import PARENT, Mechanism, mechanism_named, vector_kind
+from pgsr.estimators import DEFAULT, Mechanism, mechanism_named, vector_kind
 from pgsr.exact_arguments import fraction
 from pgsr.formats import LedgerState
 from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy
@@ -189,7 +189,7 @@ class Plan:
 
     sizes: Sizes
     budget: Budget
-    mechanism: str = PARENT
+    mechanism: str = DEFAULT
     direction: str = "tail"
     relations: Sequence[Relation] | None = None
     unit: str = UNIT
@@ -213,7 +213,8 @@ class Plan:
     @property
     def kind(self) -> Kind:
         """What is measured."""
-        return vector_kind(self.post_processing, self.direction)
+        whole_groups = not {"dropped", "household"}.isdisjoint(self.steps)
+        return vector_kind(self.post_processing, self.direction, whole_groups=whole_groups)
 
     @property
     def steps(self) -> tuple[Relation, ...]:

@@ -212,6 +212,12 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
         [Column(""), Column("mechanism"), *right(*names)],
         [[*label(row), *(_error_text(value / emd) for value in row.emd)] for row in rows],
     )
+    private = [row for row in rows if row.private]
+    if private:
+        best = [min(private, key=lambda row, i=i: row.emd[i]).run.label for i in range(len(names))]  # type: ignore[misc]
+        screen.say(
+            "Least EMD here: " + "; ".join(f"{name}, {of}" for name, of in zip(names, best, strict=True))
+        )
     with_intervals = [(label(row), row.coverage) for row in rows if row.coverage is not None]
     if not with_intervals:
         return

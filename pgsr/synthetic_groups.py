@@ -155,7 +155,7 @@ def write_practice(shape: str, seed: int, out: Path) -> Synth:
     _write_csv(out / "groups.csv", ["region", "size", "count"], counts)
     write_mark(out / "groups.csv", f"pgsr synth --shape {shape}", seed)
     (out / "run.toml").write_text(
-        f'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = {len(leaves)}\nmechanism = "tracking+parent"\n'
+        f'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = {len(leaves)}\nmechanism = "posterior"\n'
         f'epsilon = "1/2"\ntotal = {made.total}\ndata_set = "made-up-{shape}"\nout = "release"\n',
         encoding="utf-8",
     )

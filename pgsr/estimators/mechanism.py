@@ -28,8 +28,14 @@ from pgsr.estimators.exact_optima import (
     tree_optimum,
 )
 from pgsr.estimators.exact_programs import full_table_optimum, model1_exact, model2_exact
-from pgsr.estimators.large_groups import RowsDesign
-from pgsr.estimators.shrinkage import add_up_known, constrained_estimate, estimate_from_rows
+from pgsr.estimators.large_groups import RowsDesign, all_columns
+from pgsr.estimators.shrinkage import (
+    Answers,
+    add_up_known,
+    constrained_estimate,
+    fitted_totals,
+    posterior_estimate,
+)
 from pgsr.exact_arguments import refuse_inexact
 from pgsr.hierarchy import Tree
 from pgsr.level_noise import Calibration
@@ -102,13 +108,12 @@ MECHANISMS = {
         Mechanism("M_c^ch", "chain", True, True, "exact integer optimum of the chain (Model 3)"),
         Mechanism("TopDown", "histogram", True, False, "exact optimum of each step, not of the whole"),
         Mechanism("tracking", "cumulative", True, True, _NONE, keeps_totals=True),
-        Mechanism("tracking+parent", "cumulative", True, True, _NONE, keeps_totals=True),
-        Mechanism("tracking+parent+rows", "rows", True, True, _NONE, keeps_totals=True),
+        Mechanism("posterior", "rows", True, True, _NONE, keeps_totals=True),
         Mechanism("tracking+ADMM", "cumulative", True, True, _NONE),
     )
 }
 ADMM_ITERATIONS = 30
-PARENT, ROWS = "tracking+parent", "tracking+parent+rows"
+DEFAULT = "posterior"
 DIRECTIONS = ("tail", "cumulative")
 
 
@@ -125,11 +130,12 @@ def mechanism_named(name: str) -> Mechanism:
     return MECHANISMS[name]
 
 
-def vector_kind(mechanism: Mechanism, direction: str = "tail") -> Kind:
+def vector_kind(mechanism: Mechanism, direction: str = "tail", *, whole_groups: bool = False) -> Kind:
     """Return what the mechanism measures: histograms, or sums over sizes in the stated direction.
 
     Tail counts (size s or more) have the same noise as cumulative counts for moves and N times less when a new
-    group may appear (pgsr.md 1.2), so they are the default. Rows go with tail counts, whatever the direction.
+    group may appear (pgsr.md 1.2), so they are the default. Rows go with tail counts, whatever the
+    direction, and cover steps of one person alone: with `whole_groups` all answers are tail counts.
     """
     if direction not in DIRECTIONS:
         raise ConfigError(f"unknown direction {direction!r}", code="C154", fix="use tail or cumulative")
@@ -141,7 +147,8 @@ def vector_kind(mechanism: Mechanism, direction: str = "tail") -> Kind:
         ("chain", "tail"): "tail_chain",
         ("chain", "cumulative"): "chain",
     }
-    return kinds.get((mechanism.family, direction), "histogram")
+    kind = kinds.get((mechanism.family, direction), "histogram")
+    return "tail" if kind == ADAPTIVE and whole_groups else kind
 
 
 def estimate(
@@ -164,7 +171,7 @@ def estimate(
         calibration: noise per level, for mechanisms that weigh levels; None for equal weights.
         known: public number of groups of every node, -1 where there is none; kept by mechanisms that say so.
     """
-    if mechanism.name in (PARENT, ROWS) or (
+    if mechanism.name == DEFAULT or (
         mechanism.keeps_totals and known is not None and known[1:].max(initial=-1) >= 0
     ):
         return _constrained(mechanism, tree, noisy, total, kind, calibration, known)
@@ -191,17 +198,27 @@ def _constrained(
     by_level = (Fraction(2),) * tree.n_levels if calibration is None else calibration.relative_variance
     variances = np.array([float(v) for v in by_level])[tree.level_of]
     refuse_inexact(noisy, total)
-    if kind == ADAPTIVE:
+    fitted = fitted_totals(tree, noisy, variances, known, tail=kind != "cumulative")
+    found = None
+    if fitted is not None and mechanism.name == DEFAULT:
         public = RowsDesign(tree, add_up_known(tree, known), tuple(map(float, by_level)))
-        rows = estimate_from_rows(public, noisy)
-        return Estimate(rows.counts, None, mechanism.claim, rows.half_widths)
-    found = constrained_estimate(
-        tree, noisy, variances, known, tail=kind == "tail", parent=mechanism.name == PARENT
-    )
+        choice = public.choice(noisy) if kind == ADAPTIVE else all_columns(tree, len(noisy))
+        laws = _equal_noise(tree.n_levels) if calibration is None else calibration
+        answers = Answers(tree, noisy, choice, fitted.totals, laws)
+        found = posterior_estimate(answers, fitted.certain, fitted.variance)
+    elif fitted is not None:
+        found = constrained_estimate(tree, noisy, variances, fitted, tail=kind == "tail")
     if found is None:
+        kind = "tail" if kind == ADAPTIVE else kind
         plain = estimate(MECHANISMS["tracking"], tree, noisy, total, kind, calibration)
         return Estimate(plain.counts, None, mechanism.claim)
     return Estimate(found.counts, None, mechanism.claim, found.half_widths)
+
+
+def _equal_noise(n_levels: int) -> Calibration:
+    """Return geometric noise of scale 1 at every level, for answers whose noise is not stated."""
+    whole, each = Fraction(n_levels), (Fraction(1),) * n_levels
+    return Calibration("geometric", "correct", whole, whole, each, (1,) * n_levels, ("move",))
 
 
 def inverse_variance(calibration: Calibration) -> list[Fraction] | None:

@@ -1,23 +1,48 @@
-"""Counts that keep public numbers of groups exactly, with intervals: `tracking` given any, `tracking+parent`.
+"""Counts that keep public numbers of groups exactly, with intervals; shrinkage of regions to their parent.
 
 Numbers that are not public are estimated from the noisy answers first, whole and consistent. With shrinkage a region's
 cumulative counts are its share of the parent's plus a difference whose size is fitted from the noisy answers, so that
 it costs nothing; regions unlike their siblings keep their own data. Nothing here reads anything confidential.
+
+The mechanism `posterior` has every region's sizes given its answers and its parent's, exact where groups are few.
+From the root down, a region's number of groups of each size has a prior with the mean of its share of its parent's, as
+far as the region's own answers agree with it, and a variance fitted to the siblings of the whole level; where siblings
+differ too much, the prior is its own estimate by least squares. The posterior
+of its tail counts is that of a hidden Markov chain (`kernels_paths.py`) for all sizes of which few groups are expected;
+sizes of many groups come from least squares, shrunk to the parent. Regions and their parts are then reconciled cell by
+cell in proportion to posterior variance, made whole and consistent. Everything is fitted from noisy answers and public
+numbers, so that it costs nothing; no variance has a constant part, so that the error vanishes with the noise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.estimators.cumulative import TreeLeastSquares, smoothed, track
-from pgsr.estimators.kernels_isotonic import block_noise, isotonic_cells, isotonic_rows_real, share_cells
-from pgsr.estimators.kernels_shrinkage import block_precision, fit_tree_rows, pooled_spread, shrink_siblings
+from pgsr.estimators.kernels_isotonic import isotonic_rows_real, share_cells
+from pgsr.estimators.kernels_paths import (
+    MIXED_IN,
+    adapt_to_region,
+    fit_alikeness,
+    path_posterior,
+    smooth_density,
+    steady_tails,
+)
+from pgsr.estimators.kernels_shrinkage import (
+    block_precision,
+    fit_tree_rows,
+    isotonic_noise,
+    pooled_spread,
+    shrink_siblings,
+)
 from pgsr.estimators.kernels_split import split, track_down
-from pgsr.estimators.large_groups import RowsDesign, decode_tails, match_rows
+from pgsr.estimators.large_groups import ColumnsAndRows
 from pgsr.hierarchy import Tree
+from pgsr.level_noise import Calibration
 from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError
 
@@ -119,26 +144,6 @@ def smooth_counts(
     return SmoothedCounts(smooth, 1.0 / precision)
 
 
-def smooth_counts_by_cell(
-    tree: Tree, answers: Floats, totals: Ints, variances: Floats, rounds: int = 8
-) -> SmoothedCounts:
-    """Return what `base_of` does where answers of one region differ in variance, [size][node]."""
-    high = totals.astype(np.float64)
-    own = np.ascontiguousarray(1.0 / variances.T)
-    joint, kept, share, noise = own.copy(), np.empty_like(own), np.empty_like(own), np.empty_like(own)
-    share_cells(joint, tree.first_child, kept, share)
-    smooth = np.empty_like(own)
-    isotonic_cells(np.ascontiguousarray(answers.T), own, high, smooth)
-    block_noise(smooth, own, joint, noise)
-    root = smooth[0]
-    for i in range(rounds):
-        fit_tree_rows(smooth, tree.first_child, kept, share)
-        isotonic_cells(smooth.copy(), own, high, smooth)
-        root = smooth[0].copy() if i == 0 else root
-    smooth[0] = root
-    return SmoothedCounts(smooth, noise)
-
-
 def shrink_to_parent(tree: Tree, base: SmoothedCounts, shrinks: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Return cumulative counts [node][size] that are shrunk to the parent from the root down, and their variances.
 
@@ -211,10 +216,25 @@ class ConstrainedEstimate:
     half_widths: Ints
 
 
-def constrained_estimate(
-    tree: Tree, noisy: Ints, variances: Floats, known: Ints, *, tail: bool, parent: bool
-) -> ConstrainedEstimate | None:
-    """Return counts that are whole, consistent and equal to every known number of groups.
+@dataclass(frozen=True, eq=False)
+class FittedTotals:
+    """Number of groups of every node: whole, consistent, the public ones themselves.
+
+    Args:
+        totals: of every node.
+        variance: of each; 0 where it is public.
+        certain: which are public, or large compared with their noise.
+    """
+
+    totals: Ints
+    variance: Floats
+    certain: NDArray[np.bool_]
+
+
+def fitted_totals(
+    tree: Tree, noisy: Ints, variances: Floats, known: Ints, *, tail: bool
+) -> FittedTotals | None:
+    """Return the numbers of groups, estimated from the noisy answers where they are not public.
 
     None if no number but the root's is known, and most leaves hold so few groups, by their noisy numbers, that
     estimated totals would do more harm than good.
@@ -225,53 +245,38 @@ def constrained_estimate(
         variances: of one answer of every node.
         known: number of groups of every node, -1 where it is not public; the root's is known.
         tail: which sums were measured.
-        parent: whether regions are shrunk to their parent (`tracking+parent`).
     """
     known = add_up_known(tree, known)
-    joint = 1.0 / joint_precision(tree, 1.0 / variances)
     reach = TOO_SMALL * np.sqrt(variances / 2.0)
-    totals, answers = known, noisy.astype(np.float64)
+    totals = known
     if known.min() < 0:
         measured = _noisy_totals(tree, noisy, variances, int(known[0]), tail=tail)
         totals = whole_totals(tree, measured, 1.0 / variances, known)
         n_small = np.count_nonzero((totals < reach)[tree.n_inner :])
         if known[1:].max(initial=-1) < 0 and 2 * n_small > tree.n_leaves:
             return None
-    if tail:
-        answers[:-1] = totals - noisy[1:]
-    base = smooth_counts(tree, answers, totals, variances)
-    of_total = np.where(known >= 0, 0.0, joint)
-    return _shrunk_estimate(tree, base, totals, parent & ((known >= 0) | (totals >= reach)), of_total)
+    joint = 1.0 / joint_precision(tree, 1.0 / variances)
+    return FittedTotals(totals, np.where(known >= 0, 0.0, joint), (known >= 0) | (totals >= reach))
 
 
-def estimate_from_rows(public: RowsDesign, noisy: Ints) -> ConstrainedEstimate:
-    """Return counts from columns and rows; they equal every number of groups, all of which are known.
+def constrained_estimate(
+    tree: Tree, noisy: Ints, variances: Floats, fitted: FittedTotals, *, tail: bool
+) -> ConstrainedEstimate:
+    """Return counts by `tracking` that are whole, consistent and equal to every number of groups.
 
     Args:
-        public: what the columns and rows were chosen from, beside the answers.
-        noisy: answers [size][node].
+        tree, noisy, variances, tail: see `fitted_totals`.
+        fitted: the numbers of groups.
     """
-    read, tree = decode_tails(public, noisy), public.tree
-    answers, spread = read.tails.astype(np.float64), read.variances
-    answers[:-1], spread[:-1] = public.totals - answers[1:], spread[1:].copy()
-    base = smooth_counts_by_cell(tree, answers, public.totals, spread)
-    everywhere, exact = np.ones(tree.n_nodes, dtype=np.bool_), np.zeros(tree.n_nodes)
-    found = _shrunk_estimate(tree, base, public.totals, everywhere, exact)
-    most = np.floor(NORMAL_95 * np.sqrt(2.0 * np.cumsum(public.variances)) + 0.5).astype(np.int64)
-    widths = np.minimum(np.maximum(found.half_widths, read.loose), most[tree.level_of])
-    return ConstrainedEstimate(match_rows(public, public.choice(noisy), read, found.counts), widths)
-
-
-def _shrunk_estimate(
-    tree: Tree, base: SmoothedCounts, totals: Ints, shrinks: NDArray[np.bool_], of_total: Floats
-) -> ConstrainedEstimate:
-    """Return whole counts and half widths; `of_total` is the variance of every node's number of groups."""
-    final, variance = shrink_to_parent(tree, base, shrinks)
-    first = of_total[:, None]
+    answers = noisy.astype(np.float64)
+    if tail:
+        answers[:-1] = fitted.totals - noisy[1:]
+    base = smooth_counts(tree, answers, fitted.totals, variances)
+    first = fitted.variance[:, None]
     # Sums from the largest size: all groups, then all but those of size 1, ...; the last is 0 for certain.
-    sums = np.concatenate([first, variance[:, :-1], np.zeros_like(first)], axis=1)
+    sums = np.concatenate([first, base.noise[:, :-1], np.zeros_like(first)], axis=1)
     widths = np.floor(NORMAL_95 * np.sqrt(sums[:, 1:] + sums[:, :-1]) + 0.5).astype(np.int64)
-    return ConstrainedEstimate(whole_counts(tree, final, totals), np.ascontiguousarray(widths.T))
+    return ConstrainedEstimate(whole_counts(tree, base.values, fitted.totals), np.ascontiguousarray(widths.T))
 
 
 def _noisy_totals(tree: Tree, noisy: Ints, variances: Floats, total: int, *, tail: bool) -> Floats:
@@ -285,3 +290,229 @@ def _noisy_totals(tree: Tree, noisy: Ints, variances: Floats, total: int, *, tai
         return np.asarray(smoothed(tree, up, total, 1.0 / variances, 1)[-1])
     whole: Ints = track(tree, smoothed(tree, up, total, 1.0 / variances), total)
     return np.asarray(whole.sum(axis=0), dtype=np.float64)
+
+
+FEW, FEW_UNLIKE = 100.0, 12.0
+"""Sizes of which a region expects fewer groups have their exact posterior."""
+SOME = 1e-3
+"""Variance of a number of groups from which on its interval reaches one group further."""
+UNLIKE = 0.012
+"""Mean squared difference of siblings' cumulative shares from which a level keeps its own data."""
+NO_INFORMATION = 1e-4
+"""Variance that is added where cells are compared, so that certain ones can be."""
+REACH = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What the posterior is computed from; all of it public.
+
+    Args:
+        tree: the regions.
+        noisy: columns, rows and corners [size][node].
+        choice: which answers are columns and rows.
+        totals: number of groups of every node, whole and consistent.
+        noise: law and parameters of the noise of every level.
+    """
+
+    tree: Tree
+    noisy: Ints
+    choice: ColumnsAndRows
+    totals: Ints
+    noise: Calibration
+
+    def variance(self, level: int) -> float:
+        """Variance of one answer of a level; of geometric noise, 2 scale^2."""
+        return float(self.noise.relative_variance[level])
+
+    def likelihood(self, level: int) -> Floats:
+        """Return the likelihood of noise 0, 1, ... in proportion to that of 0."""
+        parameter = float(self.noise.parameters[level])
+        if self.noise.noise == "gaussian":
+            x = np.arange(ceil(12.0 * sqrt(parameter)) + 50, dtype=np.float64)
+            return np.exp(-x * x / (2.0 * parameter))
+        return np.asarray(np.exp(-np.arange(ceil(REACH * parameter) + 50) / parameter))
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Posterior of the tail counts of every region.
+
+    Args:
+        mean, variance: of the tail counts [node][size + 1].
+        spread: variance of the number of groups of each size, [node][size].
+    """
+
+    mean: Floats
+    variance: Floats
+    spread: Floats
+
+
+def posterior_estimate(answers: Answers, shrinks: NDArray[np.bool_], of_total: Floats) -> ConstrainedEstimate:
+    """Return whole counts, consistent and equal to the numbers of groups, and half widths of their intervals.
+
+    Args:
+        answers: of every level.
+        shrinks: which regions may be shrunk to their parent.
+        of_total: variance of every node's number of groups; 0 where it is public.
+    """
+    tree, totals = answers.tree, answers.totals
+    n_sizes = len(answers.noisy)
+    steady = _steady(answers)
+    paths = _paths(answers, steady, _body(answers, steady, shrinks))
+    cumulative = np.empty((tree.n_nodes, n_sizes))
+    cumulative[:, :-1] = totals[:, None] - paths.mean[:, 1:n_sizes]
+    cumulative[:, -1] = totals
+    variance = np.zeros_like(cumulative)
+    variance[:, :-1] = paths.variance[:, 1:n_sizes]
+    agreed = _reconciled(tree, cumulative, variance, totals)
+    counts = whole_counts(tree, agreed, totals)
+    spread = paths.spread.T.copy()
+    spread[0] += of_total
+    off = counts - np.diff(agreed.T, axis=0, prepend=0.0)
+    widths = np.floor(NORMAL_95 * np.sqrt(spread + off * off) + 0.5).astype(np.int64)
+    widths = np.maximum(widths, spread > SOME)
+    most = [
+        NORMAL_95 * sqrt(2.0 * sum(map(answers.variance, range(i + 1)))) + 0.5 for i in range(tree.n_levels)
+    ]
+    return ConstrainedEstimate(counts, np.minimum(widths, np.floor(most).astype(np.int64)[tree.level_of]))
+
+
+def _steady(answers: Answers) -> Ints:
+    """Return descending whole tail counts of every region from its own answers, [node][size + 1]."""
+    tree, choice = answers.tree, answers.choice
+    turned = np.ascontiguousarray(answers.noisy.T)
+    out = np.empty((tree.n_nodes, len(answers.noisy) + 1), dtype=np.int64)
+    for r in range(tree.n_nodes):
+        steady_tails(turned[r], choice.columns[r], choice.rows[r], answers.totals[r], out[r])
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """Estimate by least squares, for sizes of many groups.
+
+    Args:
+        tails, variance: tail counts [node][size + 1].
+        alike: of every level, whether siblings are alike enough to follow from their parent.
+    """
+
+    tails: Floats
+    variance: Floats
+    alike: NDArray[np.bool_]
+
+
+def _body(answers: Answers, steady: Ints, shrinks: NDArray[np.bool_]) -> Body:
+    tree, totals, n = answers.tree, answers.totals, len(answers.noisy)
+    by_level = np.array([answers.variance(i) for i in range(tree.n_levels)])
+    variances = by_level[tree.level_of]
+    up = np.empty(answers.noisy.shape)
+    up[:-1], up[-1] = totals - answers.noisy[1:], 0.0
+    for r in np.flatnonzero(answers.choice.rows):
+        columns = int(answers.choice.columns[r])
+        up[columns - 1 : -1, r] = totals[r] - steady[r, columns:n]
+    base = smooth_counts(tree, up, totals, variances)
+    isotonic_noise(base.values, 1.0 / variances, base.noise)
+    alike = np.array([lev == 0 or _differences(answers, base, lev) <= UNLIKE for lev in range(tree.n_levels)])
+    final, variance = shrink_to_parent(tree, base, shrinks & alike[tree.level_of])
+    tails, spread = np.zeros((tree.n_nodes, n + 1)), np.zeros((tree.n_nodes, n + 1))
+    tails[:, 0] = totals
+    tails[:, 1:n] = totals[:, None] - final[:, :-1]
+    spread[:, 1:n] = variance[:, :-1]
+    return Body(tails, spread, alike)
+
+
+def _differences(answers: Answers, base: SmoothedCounts, level: int) -> float:
+    """Return by how much cumulative shares of siblings differ beyond noise, squared, on average over the groups."""
+    tree, totals = answers.tree, answers.totals
+    here = np.arange(tree.columns(level).start, tree.columns(level).stop)
+    up = tree.parent[here]
+    here, up = here[totals[here] > 0], up[totals[here] > 0]
+    share = totals[here] / totals[up]
+    shares = base.values[up] / totals[up][:, None]
+    weight = np.diff(shares, axis=1, prepend=0.0)
+    noisy = totals[here][:, None] - np.ascontiguousarray(answers.noisy[1:].T)[here]
+    off = noisy - totals[here][:, None] * shares[:, :-1]
+    own = shares[:, :-1] * (1.0 - shares[:, :-1]) * (totals[here] * (1.0 - share))[:, None]
+    columns = answers.choice.columns[here][:, None] > np.arange(1, noisy.shape[1] + 1)
+    excess = ((off * off - answers.variance(level) - own) * weight[:, :-1] * columns).sum()
+    scale = (totals[here].astype(np.float64) ** 2 * (1.0 - share)).sum()
+    return float(excess / scale) if scale > 0.0 else 0.0
+
+
+def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
+    tree, totals, n = answers.tree, answers.totals, len(answers.noisy)
+    turned = np.ascontiguousarray(answers.noisy.T)
+    mean, variance = body.tails, body.variance
+    apart = variance[:, :-1] + variance[:, 1:]
+    spread = apart.copy()
+    jumps = mean[:, :-1] - mean[:, 1:]
+    density, alike = np.empty(n), np.full(n, 4.0)
+    for level in range(tree.n_levels):
+        here = tree.columns(level)
+        scale = sqrt(answers.variance(level) / 2.0)
+        likelihood, few = answers.likelihood(level), FEW if body.alike[level] else FEW_UNLIKE
+        if level > 0:
+            bounds = np.array([here.start, here.stop])
+            fit_alikeness(turned, answers.choice.columns, totals, tree.parent, jumps, bounds, scale, alike)
+        for r in range(here.start, here.stop):
+            if totals[r] == 0:
+                mean[r] = variance[r] = spread[r] = jumps[r] = 0.0
+                continue
+            if level == 0:
+                smooth_density(mean[0], density)
+                expected = density + 0.5 / n
+            else:
+                up = tree.parent[r]
+                smooth_density(mean[up], density)
+                share = totals[r] / totals[up]
+                expected = (
+                    share * ((1.0 - MIXED_IN) * np.maximum(jumps[up], 0.0) + MIXED_IN * density) + 1e-4 / n
+                )
+                if body.alike[level]:
+                    adapt_to_region(expected, steady[r], scale)
+                else:
+                    smooth_density(mean[r], density)
+                    expected, alike[:] = density + 1e-4 / n, 1.0
+            many = np.flatnonzero(expected > few)
+            first = min(int(many[-1]) + 1, n - 1) if len(many) else 0
+            end = np.array([float(totals[r]), 0.0] if first == 0 else [mean[r, first], variance[r, first]])
+            if first > 0 and end[1] == 0.0:
+                end[:] = steady[r, first], 0.0
+            measured = np.array([answers.choice.columns[r], answers.choice.rows[r], first])
+            path_posterior(
+                turned[r],
+                measured,
+                steady[r],
+                expected,
+                alike,
+                likelihood,
+                end,
+                mean[r],
+                variance[r],
+                spread[r],
+            )
+            jumps[r] = mean[r, :-1] - mean[r, 1:]
+            if level > 0 and body.alike[level]:
+                # As far as the prior counts, the parent's own error goes on.
+                pull = np.minimum(spread[r] / (expected + expected * expected / alike), 1.0)
+                spread[r] += (share * pull) ** 2 * spread[up]
+                spread[r] = np.where(expected > 1.0, np.maximum(spread[r], 0.3 * apart[r]), spread[r])
+            if not body.alike[level]:
+                spread[r] = 0.5 * (spread[r] + apart[r])
+            if first > 0:
+                spread[r, first - 1] = variance[r, first] + variance[r, first - 1]
+    return Paths(mean, variance, spread)
+
+
+def _reconciled(tree: Tree, cumulative: Floats, variance: Floats, totals: Ints) -> Floats:
+    """Return ascending cumulative counts [node][size], regions nearly the sums of their parts, by least squares."""
+    precision = 1.0 / (variance + NO_INFORMATION)
+    kept, share = np.empty_like(precision), np.empty_like(precision)
+    share_cells(precision, tree.first_child, kept, share)
+    fitted = cumulative.copy()
+    fit_tree_rows(fitted, tree.first_child, kept, share)
+    fitted[:, -1] = np.inf
+    out = np.empty_like(fitted)
+    isotonic_rows_real(fitted, np.zeros(len(fitted)), totals.astype(np.float64), out)
+    return out

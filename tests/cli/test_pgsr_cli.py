@@ -241,12 +241,12 @@ def test_compare_shows_peers_and_known_totals(capsys, check):
     assert code == 0
     check(json.loads(out))
     rows = {(row["mechanism"], row["totals"]): row for row in json.loads(out)["rows"]}
-    known = {"tracking", "tracking+parent", "tracking+parent+rows"}
+    known = {"tracking", "posterior"}
     assert {"Kuo counts", "Kuo sizes", *known} == {m for m, t in rows if t == "public"}
     assert all(row["true_epsilon"] == "1" for (_, totals), row in rows.items() if totals == "public")
-    known, guessed = (rows["tracking+parent", totals]["emd"][-1] for totals in ("public", "not public"))
+    known, guessed = (rows["posterior", totals]["emd"][-1] for totals in ("public", "not public"))
     assert known < guessed
-    ours = rows["tracking+parent", "public"]["coverage"]
+    ours = rows["posterior", "public"]["coverage"]
     assert len(ours) == 3
     assert min(ours) > 0.9
     assert rows["Kuo counts", "public"]["coverage"] is None

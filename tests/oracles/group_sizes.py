@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise
-from math import floor
+from itertools import pairwise, product
+from math import exp, floor, lgamma, log, log1p, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from pgsr.estimators import LEAST_SPREAD, PHI_START, SPREAD_PASSES, TRUST_ROUNDS
 from pgsr.exact_arguments import scaled_weights, squared_cost
 from pgsr.hierarchy import check_matrix
 from pgsr.sensitivity_audit import compositions
-from topdown.arrays import Ints
+from topdown.arrays import Floats, Ints
 
 
 def all_counts(tree: Tree, n_sizes: int, total: int) -> Iterator[Ints]:
@@ -142,6 +142,43 @@ def shrink_by_rationals(
         for c in children:
             out[c][s] += lack * inverse[c] / sum(inverse)
     return out, variance
+
+
+def path_posterior_by_enumeration(
+    answers: Ints, columns: int, rows: int, total: int, expected: Floats, alike: Floats, scale: float
+) -> tuple[Floats, Floats, Floats]:
+    """Return posterior means and variances of tail counts, and variances of counts, from every histogram.
+
+    Args:
+        answers: columns, rows and corners [size], with geometric noise of this scale.
+        columns, rows: how the region was measured.
+        total: its number of groups, known.
+        expected, alike: means and shapes of the negative binomial prior numbers of groups of each size.
+    """
+    n = len(answers)
+    prior = np.zeros((n, total + 1))
+    for c in range(n):
+        for j in range(total + 1):
+            p = expected[c] / (alike[c] + expected[c])
+            ways = lgamma(alike[c] + j) - lgamma(alike[c]) - lgamma(j + 1)
+            prior[c, j] = exp(ways + alike[c] * log1p(-p) + j * log(p)) + (1e-6 / (j * j) if j else 0.0)
+    weights, tails, counts = [], [], []
+    for histogram in product(range(total + 1), repeat=n):
+        if sum(histogram) != total:
+            continue
+        long = [size for size in range(n - 1, -1, -1) for _ in range(histogram[size])]
+        tail = [sum(histogram[c:]) for c in range(n)]
+        exact = tail[:columns] + [max(size + 1 - columns, 0) for size in long[:rows]]
+        exact += [max(t - rows, 0) for t in tail[columns : n - rows]]
+        # The number of groups is known: its column says nothing.
+        off = sum(abs(int(a) - e) for a, e in zip(answers[1:], exact[1:], strict=True))
+        weights.append(exp(-off / scale) * prod(prior[c, j] for c, j in enumerate(histogram)))
+        tails.append(tail)
+        counts.append(histogram)
+    law = np.array(weights) / sum(weights)
+    held, each = np.array(tails, dtype=np.float64), np.array(counts, dtype=np.float64)
+    mean, middle = law @ held, law @ each
+    return mean, law @ held**2 - mean**2, law @ each**2 - middle**2
 
 
 def model1_by_flow(tree: Tree, noisy: object, total: int) -> tuple[Ints, int | Fraction]:

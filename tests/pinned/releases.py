@@ -39,7 +39,7 @@ limit_reason = "made up"
 """
 MECHANISMS = (
     "M_H", "M_H^r", "M_H^dp", "M_dp^OP", "M_c", "M_c^r", "M_c^dp", "M_c^ch", "TopDown",
-    "tracking", "tracking+parent", "tracking+parent+rows", "tracking+ADMM",
+    "tracking", "posterior", "posterior public", "tracking+ADMM",
 )  # fmt: skip
 
 
@@ -215,8 +215,8 @@ def group_sizes(folder: Path) -> None:
     }
     totals = "".join(f"{region},{n}\n" for region, n in of_region.items())
     (folder / "totals.csv").write_text("region,groups\n" + totals)
-    known = ("--mechanism", "tracking+parent+rows", "--public", folder / "totals.csv")
-    asked = {name: ("--mechanism", name) for name in MECHANISMS} | {"tracking+parent+rows": known}
+    known = ("--mechanism", "posterior", "--public", folder / "totals.csv")
+    asked = {name: ("--mechanism", name) for name in MECHANISMS} | {"posterior public": known}
     for name, mechanism in asked.items():
         out = folder / re.sub(r"\W", "_", name)
         pgsr("release", folder / "run.toml", *mechanism, "--again", "--yes", "--quiet", "--out", out)

@@ -65,7 +65,7 @@ def test_tracking_loses_nothing_to_histograms_on_the_census_shape():
 def test_shrinkage_to_the_parent_gains_on_the_census_shape():
     """At epsilon 1/10 counties gain at least a tenth over tracking, and no level loses more than a tenth."""
     made = synthesize("census")
-    runs = [Run("tracking"), Run("tracking+parent", public=True)]
+    runs = [Run("tracking"), Run("posterior", public=True)]
     base, ours = compare(made.hierarchy.tree, made.counts, [Fraction(1, 10)], runs=runs, repeats=2, seed=5)
     assert ours.l1[-1] <= 0.9 * base.l1[-1]
     assert ours.emd[-1] <= 0.9 * base.emd[-1]

@@ -25,7 +25,7 @@ def made(tmp_path_factory):
     place = tmp_path_factory.mktemp("made")
     options = {"sizes": 3, "smallest": 0, "too_large": "top-code", "out": place / "out"}
     options |= book(place, smallest=0, relations=("move",))
-    released(GROUPS, REGIONS, "tracking+parent", "1/2", **options)
+    released(GROUPS, REGIONS, "posterior", "1/2", **options)
     return place / "out"
 
 

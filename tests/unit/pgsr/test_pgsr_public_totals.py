@@ -36,11 +36,11 @@ TOTALS = {"Ea": 95, "Eb": 54, "Wa": 116, "Wb": 6}
 def release_from(folder, **options):
     """Release the towns with their totals public; return the folder."""
     options = {"sizes": 4, "too_large": "top-code", "public": TOTALS, "out": folder / "out"} | options
-    released(COUNTS, TOWNS, options.pop("mechanism", "tracking+parent"), "1/2", **options, **book(folder))
+    released(COUNTS, TOWNS, options.pop("mechanism", "posterior"), "1/2", **options, **book(folder))
     return folder / "out"
 
 
-@pytest.mark.parametrize("mechanism", ["tracking", "tracking+parent"])
+@pytest.mark.parametrize("mechanism", ["tracking", "posterior"])
 @pytest.mark.parametrize("direction", ["tail", "cumulative"])
 def test_a_release_agrees_with_the_numbers_it_was_given(tmp_path, mechanism, direction):
     """It published 94, 53, 116, 8 beside public 95, 54, 116, 6."""
@@ -68,13 +68,13 @@ def test_where_all_units_are_listed_their_numbers_are_exact_and_said_to_be(tmp_p
         "out": tmp_path / "out",
         **book(tmp_path, smallest=0, relations=("move",)),
     }
-    released(GROUPS, REGIONS, "tracking+parent", "1/2", **options)
+    released(GROUPS, REGIONS, "posterior", "1/2", **options)
     stated = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert stated["public_totals"] == {"GA": 3, "NY": 3}
     assert "public numbers of groups of regions" in stated["privacy"]["conditional_on"]
     assert set() == codes(verify(tmp_path / "out"))
     covered = {"relations": ("move", "new"), "simulate": 1, "truth_is_public": WHY}
-    made = released(GROUPS, REGIONS, "tracking+parent", "1/2", sizes=5, smallest=0, **covered)
+    made = released(GROUPS, REGIONS, "posterior", "1/2", sizes=5, smallest=0, **covered)
     assert made.prepared.sections["public_totals"] == {}
 
 
@@ -145,7 +145,7 @@ def test_everything_after_the_noise_comes_from_the_noise(tmp_path):
     options = {"sizes": 4, "too_large": "top-code", "public": TOTALS, "out": tmp_path / "out"} | book(
         tmp_path
     )
-    released(groups, TOWNS, "tracking+parent", "1/2", **options)
+    released(groups, TOWNS, "posterior", "1/2", **options)
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.*")}
     groups.write_text("region,size,count\n" + "".join(f"{r},3,{n}\n" for r, n in TOTALS.items()))
     sizes = Sizes(4, too_large="top-code")
@@ -155,5 +155,5 @@ def test_everything_after_the_noise_comes_from_the_noise(tmp_path):
     assert not np.array_equal(leaf_counts(COUNTS, TOWNS, sizes), other)
     for name in ("counts.parquet", "certificate.json", "manifest.json"):
         (tmp_path / "out" / name).unlink()
-    released(groups, TOWNS, "tracking+parent", "1/2", resume=True, **options)
+    released(groups, TOWNS, "posterior", "1/2", resume=True, **options)
     assert before == {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.*")}

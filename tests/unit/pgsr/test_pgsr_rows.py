@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgsr import tree_of
+from pgsr import Budget, Sizes, tree_of
 from pgsr.estimators import (
     ColumnsAndRows,
     RowsDesign,
     choose_columns_and_rows,
-    estimate_from_rows,
+    estimate,
     exact_answers,
-    is_asked,
+    mechanism_named,
     rows_answers,
-    smooth_counts,
-    smooth_counts_by_cell,
     steady_tails,
 )
 from pgsr.group_checks import _steady_tails, choice_of
+from pgsr.level_noise import calibrate
 from pgsr.vectors import measure_exactly
+from topdown.errors import ConfigError
 
 TREES = ([[-1]], [[-1], [0]], [[-1], [0, 0, 0]], [[-1], [0, 0], [0, 0, 1]], [[-1], [0], [0, 0], [0, 1, 1]])
 
@@ -35,9 +35,10 @@ def young(sizes, n):
 
 
 def sideways(sizes, n, columns, rows):
-    """Return columns and rows of a region, written from their definition only."""
+    """Return columns, rows and corners of a region, written from their definition only."""
     long = sorted((max(size - columns, 0) for size in sizes), reverse=True)
-    return young(sizes, n)[:columns] + (long + [0] * n)[:rows] + [0] * (n - columns - rows)
+    corners = [max(t - rows, 0) for t in young(sizes, n)[columns : n - rows]]
+    return young(sizes, n)[:columns] + (long + [0] * n)[:rows] + corners
 
 
 def pairs(n, most):
@@ -65,7 +66,7 @@ def test_one_person_is_one_cell(n):
 @given(st.data())
 @settings(deadline=None, max_examples=60)
 def test_exact_answers_are_their_definition(data):
-    """The answers that get noise are tail counts and lengths of the largest groups, and nothing else."""
+    """The answers that get noise are tail counts, lengths of the largest groups and corners, and nothing else."""
     n = data.draw(st.integers(1, 7))
     columns = data.draw(st.integers(1, n))
     rows = data.draw(st.integers(0, n - columns))
@@ -128,7 +129,6 @@ def measured(draw):
     groups = rng.integers(0, n + 1, draw(st.integers(0, 40)))
     exact = sideways(groups.tolist(), n, columns, rows)
     noise = rng.integers(-draw(st.integers(0, 9)) - 1, 9, n)
-    noise[columns + rows :] = 0
     return np.array(exact) + noise, columns, rows, len(groups)
 
 
@@ -179,21 +179,6 @@ def test_answers_below_change_no_choice(seed):
         assert before.rows.tolist() == after.rows.tolist()
 
 
-@given(st.integers(0, 2**32))
-@settings(deadline=None, max_examples=20)
-def test_cells_of_one_precision_give_the_base_of_the_others(seed):
-    """Where every cell has the precision of its node, the estimate by cells is the one by nodes."""
-    rng = np.random.default_rng(seed)
-    tree = tree_of([[-1], [0, 0], [0, 0, 1, 1]])
-    truth = tree.sums(rng.integers(0, 60, (5, 4)))
-    answers = np.cumsum(truth, axis=0) + rng.normal(0, 9, truth.shape)
-    variances, totals = rng.uniform(1, 90, 7), truth.sum(axis=0)
-    fast = smooth_counts(tree, answers.copy(), totals, variances)
-    slow = smooth_counts_by_cell(tree, answers.copy(), totals, np.repeat(variances[None, :], 5, axis=0))
-    assert pytest.approx(fast.values) == slow.values
-    assert pytest.approx(fast.noise) == slow.noise
-
-
 @given(st.sampled_from(TREES), st.integers(1, 40), st.integers(0, 2**32), st.sampled_from([0.1, 1.0, 7.0]))
 @settings(deadline=None, max_examples=60)
 def test_estimates_keep_every_number_and_bounds_no_wider_than_noise(levels, n_sizes, seed, scale):
@@ -202,16 +187,26 @@ def test_estimates_keep_every_number_and_bounds_no_wider_than_noise(levels, n_si
     leaves = rng.integers(0, 3, (n_sizes, tree.n_leaves)) * (rng.random((n_sizes, tree.n_leaves)) < 0.2)
     leaves[:, rng.random(tree.n_leaves) < 0.2] = 0
     truth = tree.sums(leaves)
-    public = RowsDesign(tree, truth.sum(axis=0), (2 * scale * scale,) * tree.n_levels)
+    totals = truth.sum(axis=0)
+    plan = calibrate("tail_rows", tree, Sizes(n_sizes), Budget(Fraction(tree.n_levels) / Fraction(scale)))
+    public = RowsDesign(tree, totals, tuple(map(float, plan.relative_variance)))
     noisy = rows_answers(
         lambda _, shape: np.rint(rng.laplace(0, scale, shape)).astype(np.int64),
         measure_exactly("tail_rows", tree, truth),
         public,
     )
-    found = estimate_from_rows(public, noisy)
+    found = estimate(mechanism_named("posterior"), tree, noisy, int(totals[0]), "tail_rows", plan, totals)
     assert tree.sums(found.counts[:, tree.n_inner :]).tolist() == found.counts.tolist()
     assert found.counts.min() >= 0
-    assert truth.sum(axis=0).tolist() == found.counts.sum(axis=0).tolist()
+    assert totals.tolist() == found.counts.sum(axis=0).tolist()
     most = 1.96 * np.sqrt(4 * scale * scale * (tree.level_of + 1)) + 0.5 + 1e-6
     assert (found.half_widths <= most).all()
-    assert not noisy[~is_asked(public.choice(noisy), n_sizes)].any()
+
+
+@pytest.mark.parametrize("step", ["household", "dropped"])
+def test_rows_cover_steps_of_one_person_only(step):
+    """A group that changes by several persons moves a row by as many."""
+    steps = ("household",) if step == "household" else ("move", "dropped")
+    with pytest.raises(ConfigError) as caught:
+        calibrate("tail_rows", tree_of([[-1]]), Sizes(5), Budget(1), steps)
+    assert caught.value.code == "C184"

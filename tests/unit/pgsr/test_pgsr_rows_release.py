@@ -13,11 +13,11 @@ from pyarrow import parquet
 from pgsr import hierarchy_of, verify
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, codes, edit_document, released, seal
 from tests.helpers.small_release import rewrite_table
-from topdown.errors import ConfigError, DataError
+from topdown.errors import DataError
 from topdown.privacy.ledger import read_book
 from topdown.progress import silent
 
-ROWS = "tracking+parent+rows"
+ROWS = "posterior"
 LEVELS = ("nation", "region", "town")
 TOWNS = hierarchy_of(
     [("N", "", "nation"), *((r, "N", "region") for r in "EW")]
@@ -94,7 +94,7 @@ def test_what_is_released_follows_from_noisy_answers_alone(tmp_path):
         lambda d: d["choice"].__setitem__(3, [N_SIZES, 0]),
         lambda d: d["choice"].pop(),
         lambda d: d.pop("choice"),
-        lambda d: d["mechanism"].update(name="tracking+parent"),
+        lambda d: d["mechanism"].update(name="tracking"),
     ],
 )
 def test_another_choice_is_found(whole, tmp_path, edit):
@@ -140,15 +140,16 @@ def test_a_lost_level_is_not_drawn_again_below_its_choices(tmp_path):
     assert before == named["ledger"].read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        ({"public": {"GA": 3}}, "C183"),
-        ({"public": {"GA": 3, "NY": 3}, "relations": ("move", "dropped")}, "C184"),
-    ],
-)
-def test_rows_are_refused_where_they_do_not_hold(options, code):
-    """Without public numbers no choice can be made; a group of the last size moves a row by more than one."""
-    with pytest.raises(ConfigError) as caught:
-        released(GROUPS, REGIONS, ROWS, 1, sizes=4, simulate=1, truth_is_public=WHY, **options)
-    assert code == caught.value.code
+def test_a_region_whose_number_of_groups_is_not_public_has_columns_only():
+    """Its rows would be chosen by a number nobody may read."""
+    made = released(GROUPS, REGIONS, ROWS, 1, sizes=4, simulate=1, truth_is_public=WHY, public={"GA": 3})
+    assert made.prepared.kind == "tail_rows"
+    assert made.prepared.rows_design.choice(made.noisy).rows.tolist() == [0, 0, 0]
+
+
+def test_groups_of_the_last_size_that_disappear_are_measured_by_columns():
+    """Such a step moves a row by more than one, which the noise of rows does not cover."""
+    options = {"public": {"GA": 3, "NY": 3}, "relations": ("move", "dropped")}
+    made = released(GROUPS, REGIONS, ROWS, 1, sizes=4, simulate=1, truth_is_public=WHY, **options)
+    assert made.prepared.kind == "tail"
+    assert made.prepared.rows_design is None

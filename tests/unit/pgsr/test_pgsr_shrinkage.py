@@ -17,6 +17,7 @@ from pgsr.estimators import (
     constrained_estimate,
     estimate,
     fit_tree_rows,
+    fitted_totals,
     mechanism_named,
     shrink_siblings,
     shrink_to_parent,
@@ -52,13 +53,15 @@ def populations(draw):
 @given(
     populations(),
     st.integers(0, 2**32),
-    st.sampled_from(["tail", "cumulative"]),
-    st.sampled_from(["tracking", "tracking+parent"]),
+    st.sampled_from(
+        [("tail", "tracking"), ("cumulative", "tracking"), ("tail", "posterior"), ("tail_rows", "posterior")]
+    ),
     st.data(),
 )
-def test_known_numbers_come_out_exactly(population, seed, kind, name, data):
+def test_known_numbers_come_out_exactly(population, seed, how, data):
     """Any set of public numbers is kept, beside sums, wholeness and nonnegativity, under any noise."""
     tree, truth = population
+    kind, name = how
     rng = np.random.default_rng(seed)
     noisy = (
         measure_exactly(kind, tree, truth)
@@ -126,7 +129,8 @@ def test_regions_that_are_not_shrunk_keep_their_own_data():
     final, variance = shrink_to_parent(tree, base, np.zeros(tree.n_nodes, dtype=np.bool_))
     assert np.array_equal(base.values, final)
     assert np.array_equal(base.noise[:, :-1], variance[:, :-1])
-    found = constrained_estimate(tree, noisy, variances, totals, tail=False, parent=False)
+    fitted = fitted_totals(tree, noisy, variances, totals, tail=False)
+    found = constrained_estimate(tree, noisy, variances, fitted, tail=False)
     assert np.array_equal(whole_counts(tree, base.values, totals), found.counts)
 
 
@@ -158,6 +162,19 @@ def test_shrinkage_is_what_its_twin_in_rationals_says(empty):
             )
 
 
+def posterior_and_tracking(tree, truth, epsilon, seed):
+    """Return both estimates with public totals from the same tail counts."""
+    totals = truth.sum(axis=0)
+    plan = calibrate("tail", tree, Sizes(len(truth)), Budget(epsilon))
+    rng, success = np.random.default_rng(seed), -np.expm1(-1 / float(plan.parameters[0]))
+    exact = measure_exactly("tail", tree, truth)
+    noisy = exact + rng.geometric(success, exact.shape) - rng.geometric(success, exact.shape)
+    return [
+        estimate(mechanism_named(name), tree, noisy, int(totals[0]), "tail", plan, totals)
+        for name in ("posterior", "tracking")
+    ]
+
+
 def test_odd_regions_keep_their_own_data():
     """One region under another law must not be made like its many siblings."""
     n = 40
@@ -166,14 +183,7 @@ def test_odd_regions_keep_their_own_data():
     usual, odd = np.array([40, 30, 20, 10]) / 100, np.array([5, 10, 25, 60]) / 100
     leaves = np.stack([rng.multinomial(800, odd if i == 0 else usual) for i in range(n)], axis=1)
     truth = tree.sums(leaves.astype(np.int64))
-    noise = rng.geometric(0.05, (4, n + 1)) - rng.geometric(0.05, (4, n + 1))
-    variances = np.full(n + 1, 2 * 20.0**2)
-    found, own = (
-        constrained_estimate(
-            tree, np.cumsum(truth, axis=0) + noise, variances, truth.sum(axis=0), tail=False, parent=p
-        )
-        for p in (True, False)
-    )
+    found, own = posterior_and_tracking(tree, truth, Fraction(1, 10), 1)
     wrong, before = (np.abs(f.counts - truth).sum(axis=0)[1:] for f in (found, own))
     assert wrong[0] <= 2 * before[0] + 4
     assert wrong[1:].sum() < 0.7 * before[1:].sum()
@@ -191,7 +201,7 @@ def test_few_groups_a_region_are_left_to_tracking():
     total = int(truth[:, 0].sum())
     plain, informed = (
         estimate(mechanism_named(name), tree, noisy, total, "tail", plan)
-        for name in ("tracking", "tracking+parent")
+        for name in ("tracking", "posterior")
     )
     assert np.array_equal(plain.counts, informed.counts)
     assert informed.half_widths is None
@@ -204,9 +214,7 @@ def test_bounds_hold_where_noise_hides_how_siblings_differ():
     laws = np.exp(rng.normal(0, 0.35, (300, 1)) * np.arange(6)) * np.array([30, 30, 15, 14, 7, 4])
     leaves = rng.multinomial(480, laws / laws.sum(axis=1, keepdims=True)).T.astype(np.int64)
     truth = tree.sums(np.ascontiguousarray(leaves))
-    noisy = np.cumsum(truth, axis=0) + np.rint(rng.laplace(0, 300, truth.shape)).astype(np.int64)
-    variances = np.full(tree.n_nodes, 2 * 300.0**2)
-    found = constrained_estimate(tree, noisy, variances, truth.sum(axis=0), tail=False, parent=True)
+    found, _ = posterior_and_tracking(tree, truth, Fraction(1, 100), 11)
     held = np.abs(found.counts - truth) <= found.half_widths
     assert held[:, tree.n_inner :].mean() > 0.93
     assert found.half_widths[:, tree.n_inner :].mean() < 300

@@ -1,0 +1,266 @@
+"""Errors of group-size estimates on ten shapes of data, beside the better of `tracking` and Kuo et al. (2018).
+
+Run: `python bench/bench_pgsr_outside.py --taxi FOLDER`; FOLDER holds groups.csv.gz and hierarchy.csv of the public taxi
+counts, and is left out if none is given. All other data are made up. Numbers of groups are public, noise is two-sided
+geometric with equal shares, and the distance is in persons at the leaves. `--small` takes smaller versions of the data.
+The table is in bench/results/pgsr_outside.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from topdown.arrays import Floats, Ints
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from pgsr import Budget, Sizes, Tree, hierarchy_of, tree_of
+from pgsr.comparison import MOST_GROUPS, emd_by_level, kuo_counts
+from pgsr.estimators import Estimate, RowsDesign, all_answers, estimate, mechanism_named, vector_kind
+from pgsr.level_noise import NoiseSource, calibrate
+from pgsr.synthetic_groups import synthesize
+from pgsr.vectors import ADAPTIVE, measure_exactly
+
+HOUSEHOLDS = np.array(
+    [
+        [0.48, 0.30, 0.10, 0.07, 0.03, 0.012, 0.004, 0.002, 0.001, 0.0005, 0.0002, 1e-4, 1e-4, 5e-5, 5e-5],
+        [0.27, 0.38, 0.15, 0.12, 0.05, 0.02, 0.006, 0.002, 0.001, 0.0005, 0.0002, 1e-4, 1e-4, 5e-5, 5e-5],
+        [0.15, 0.26, 0.20, 0.21, 0.11, 0.04, 0.015, 0.008, 0.004, 0.002, 0.001, 3e-4, 2e-4, 1e-4, 1e-4],
+        [0.10, 0.18, 0.17, 0.20, 0.15, 0.09, 0.05, 0.03, 0.015, 0.008, 0.004, 2e-3, 6e-4, 3e-4, 1e-4],
+    ]
+)
+"""Four laws of household sizes 1 to 15."""
+EPSILONS = tuple(Fraction(e) for e in ("1/10", "1/2", "1", "2", "4", "1000"))
+
+
+def random_tree(rng: np.random.Generator, *regions: int) -> Tree:
+    """Return a tree with that many regions a level below the root; parents at random, none without a part."""
+    levels: list[list[int]] = [[-1]]
+    for up, here in zip((1, *regions), regions, strict=False):
+        levels.append(sorted([*range(up), *rng.integers(0, up, here - up).tolist()]))
+    return tree_of(levels)
+
+
+def fine(seed: int, small: bool, tilt: float) -> tuple[Tree, Ints]:
+    """Return block groups of some 480 households whose laws differ by county, tract and block group."""
+    rng = np.random.default_rng(seed)
+    regions = (12, 200, 600) if small else (40, 1200, 3600)
+    tree = random_tree(rng, *regions)
+    county = rng.dirichlet(np.full(4, 8.0), regions[0])
+    tract = np.array([rng.dirichlet(8.0 * county[p] + 0.01) for p in tree.parents[2]])
+    laws = np.array([rng.dirichlet(15.0 * tract[p] + 0.01) for p in tree.parents[3]])
+    laws = laws @ ((HOUSEHOLDS + HOUSEHOLDS.mean(axis=0)) / 2)
+    laws = laws * np.exp(rng.normal(0, tilt, len(laws))[:, None] * np.minimum(np.arange(1, 16), 8))
+    return tree, _drawn(rng, tree, _households(rng, len(laws), 480), laws)
+
+
+def firms(seed: int, small: bool) -> tuple[Tree, Ints]:
+    """Return firms by employees, Pareto of power 1.1 up to 2,000, some 300 a leaf."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, *((8, 120) if small else (20, 500)))
+    size = np.arange(1, 2001, dtype=np.float64)
+    law = size**-1.1 - (size + 1) ** -1.1
+    firms_of = _households(rng, tree.n_leaves, 300, 1.0)
+    return tree, _drawn(rng, tree, firms_of, np.tile(law, (tree.n_leaves, 1)))
+
+
+def quarters(seed: int, small: bool, kind: str) -> tuple[Tree, Ints]:
+    """Return households with group quarters: 1 to 4 of 96 to 500 in 30 % of the leaves, or lognormal sizes anywhere."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, *((10, 150) if small else (30, 900)))
+    laws = rng.dirichlet(20.0 * np.full(4, 0.25), tree.n_leaves) @ HOUSEHOLDS
+    laws = np.hstack([laws, np.zeros((tree.n_leaves, 485))])
+    leaves = _drawn(rng, tree, _households(rng, tree.n_leaves, 400), laws)[:, tree.n_inner :].copy()
+    for leaf in range(tree.n_leaves):
+        if kind == "uniform":
+            some = rng.integers(96, 501, rng.integers(1, 5)) if rng.random() < 0.3 else np.empty(0, np.int64)
+        else:
+            some = np.clip(np.exp(rng.normal(np.log(60.0), 1.0, rng.poisson(1.5))), 5, 500).astype(np.int64)
+        np.add.at(leaves[:, leaf], some - 1, 1)
+    return tree, tree.sums(leaves)
+
+
+def mixed(seed: int, small: bool, kind: str) -> tuple[Tree, Ints]:
+    """Return households whose laws differ much between siblings: mixtures at random, or one of two opposed laws."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, *((10, 200) if small else (30, 1200)))
+    if kind == "mixed":
+        laws = rng.dirichlet(np.full(4, 0.4), tree.n_leaves) @ HOUSEHOLDS
+    else:
+        opposed = np.stack([HOUSEHOLDS[0], HOUSEHOLDS[3][::-1]])
+        laws = opposed[rng.integers(0, 2, tree.n_leaves)]
+    return tree, _drawn(rng, tree, _households(rng, tree.n_leaves, 400), laws)
+
+
+def _households(rng: np.random.Generator, n: int, middle: float, spread: float = 0.55) -> Ints:
+    return 5 + rng.lognormal(np.log(middle), spread, n).astype(np.int64)
+
+
+def _drawn(rng: np.random.Generator, tree: Tree, groups: Ints, laws: Floats) -> Ints:
+    leaves = rng.multinomial(groups, laws / laws.sum(axis=1, keepdims=True)).T.astype(np.int64)
+    return tree.sums(np.ascontiguousarray(leaves))
+
+
+def synthetic(shape: str, seed: int, small: bool) -> tuple[Tree, Ints]:
+    """Return the census or taxi shape of `pgsr synth`; small: a tenth of its regions."""
+    made = synthesize(shape, seed)
+    tree, counts = made.hierarchy.tree, made.counts
+    if not small:
+        return tree, counts
+    n_middle = 8 if shape == "census" else 3
+    some = np.flatnonzero(tree.parents[2] < n_middle)
+    cut = tree_of([[-1], [0] * n_middle, tree.parents[2][some].tolist()])
+    return cut, cut.sums(np.ascontiguousarray(counts[:, tree.n_inner + some]))
+
+
+def kuo_taxi(folder: Path) -> tuple[Tree, Ints]:
+    """Return the public counts of taxi pick-ups by neighbourhood; no group is larger than 4,919."""
+    with (folder / "hierarchy.csv").open(encoding="utf-8") as file:
+        regions = hierarchy_of([tuple(row) for row in list(csv.reader(file))[1:]])  # type: ignore[misc]
+    place = {code: i for i, code in enumerate(regions.geography.levels[-1].codes)}
+    leaves = np.zeros((4919, len(place)), dtype=np.int64)
+    with gzip.open(folder / "groups.csv.gz", "rt", encoding="utf-8") as file:
+        for code, size, count in list(csv.reader(file))[1:]:
+            leaves[int(size) - 1, place[code]] += int(count)
+    return regions.tree, regions.tree.sums(leaves)
+
+
+DATA = (
+    "census",
+    "firms",
+    "fine",
+    "tilted",
+    "taxi",
+    "Kuo's taxi",
+    "group quarters",
+    "lognormal quarters",
+    "mixed households",
+    "two opposed kinds",
+)
+
+
+def data(name: str, seed: int, small: bool, taxi: Path | None) -> tuple[Tree, Ints]:
+    """Return the regions and true counts [size][node] of one data set."""
+    if name in ("census", "taxi"):
+        return synthetic(name, seed, small)
+    if name == "Kuo's taxi":
+        assert taxi is not None
+        return kuo_taxi(taxi)
+    if name in ("fine", "tilted"):
+        return fine(seed, small, 0.117 if name == "fine" else 0.33)
+    if name == "firms":
+        return firms(seed, small)
+    if "quarters" in name:
+        return quarters(seed, small, "uniform" if name == "group quarters" else "lognormal")
+    return mixed(seed, small, "mixed" if name == "mixed households" else "opposed")
+
+
+def ours(name: str, tree: Tree, truth: Ints, epsilon: Fraction, seed: int) -> Estimate:
+    """Return one estimate of ours with public numbers of groups."""
+    mechanism, totals = mechanism_named(name), truth.sum(axis=0)
+    kind = vector_kind(mechanism, "cumulative")
+    plan = calibrate(kind, tree, Sizes(len(truth)), Budget(epsilon))
+    public = RowsDesign(tree, totals, tuple(map(float, plan.relative_variance))) if kind == ADAPTIVE else None
+    noisy = all_answers(NoiseSource(1000 + seed), measure_exactly(kind, tree, truth), plan, tree, public)
+    return estimate(mechanism, tree, noisy, int(totals[0]), kind, plan, totals)
+
+
+def kuo(tree: Tree, truth: Ints, epsilon: Fraction, seed: int) -> Ints:
+    """Return Kuo's counts of the forms, level by level, that come nearest to the truth at the leaves."""
+    plan = calibrate("cumulative", tree, Sizes(len(truth)), Budget(epsilon))
+    scales = [float(p) for p in plan.parameters]
+    every_group = int(truth[:, 0].sum()) <= MOST_GROUPS
+    some = list(product(("cumulative", "sizes"), repeat=2)) if every_group else [("cumulative", "cumulative")]
+    found = []
+    for up, leaf in some:
+        forms = [up] * (tree.n_levels - 1) + [leaf]
+        found.append(kuo_counts(tree, truth, forms, scales, partial(NoiseSource(1000 + seed).noise, plan)))
+    return min(found, key=lambda counts: emd_by_level(tree, counts, truth)[-1])
+
+
+METHODS = ("tracking", "Kuo", "posterior")
+
+
+def rows(
+    names: Sequence[str], epsilons: Sequence[Fraction], seeds: int, small: bool, taxi: Path | None
+) -> Iterator[tuple[str, Fraction, dict[str, Floats], list[list[float]], float]]:
+    """Yield data, epsilon, thousand persons [seed] of each method, coverage [level][seed], CPU seconds of `posterior`.
+
+    Coverage is of intervals of 95 % in the cells that hold groups, of levels with 500 such cells.
+    """
+    for name, epsilon in product(names, epsilons):
+        error: dict[str, list[float]] = {method: [] for method in METHODS}
+        held: list[list[float]] = []
+        seconds = 0.0
+        for seed in range(seeds):
+            tree, truth = data(name, seed, small, taxi)
+            started = time.process_time()
+            made = ours("posterior", tree, truth, epsilon, seed)
+            seconds += (time.process_time() - started) / seeds
+            counts = {
+                "tracking": ours("tracking", tree, truth, epsilon, seed).counts,
+                "Kuo": kuo(tree, truth, epsilon, seed),
+                "posterior": made.counts,
+            }
+            for method, found in counts.items():
+                error[method].append(emd_by_level(tree, found, truth)[-1] / 1000)
+            within = np.abs(made.counts - truth) <= (0 if made.half_widths is None else made.half_widths)
+            some = [(tree.columns(i), truth[:, tree.columns(i)] > 0) for i in range(tree.n_levels)]
+            shares = [float(within[:, here][full].mean()) for here, full in some if full.sum() >= 500]
+            held = held or [[] for _ in shares]
+            for level, share in zip(held, shares, strict=False):
+                level.append(share)
+        yield name, epsilon, {m: np.array(e) for m, e in error.items()}, held, seconds
+
+
+def main() -> int:
+    """Print the table; exit 1 if `posterior` is above 1.05 times the better of the others, or wrong at epsilon 1000."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--taxi", type=Path, help="folder with groups.csv.gz and hierarchy.csv")
+    parser.add_argument("--small", action="store_true", help="smaller versions of the data")
+    parser.add_argument("--seeds", type=int, default=3, help="of data and noise")
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    parser.add_argument("--epsilon", nargs="+", type=Fraction, default=list(EPSILONS))
+    options = parser.parse_args()
+    names = [name for name in options.data if name != "Kuo's taxi" or options.taxi]
+    ours("posterior", *fine(0, True, 0.1), Fraction(1), 0)
+    print(
+        "| data | epsilon | tracking | Kuo | posterior | ratio to the better | 95 % intervals hold | CPU s |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    lost = False
+    for name, epsilon, error, held, seconds in rows(
+        names, options.epsilon, options.seeds, options.small, options.taxi
+    ):
+        means = {method: float(found.mean()) for method, found in error.items()}
+        better = min(means["tracking"], means["Kuo"])
+        shown = [f"{means[method]:,.3g}" for method in METHODS]
+        ratio, text = 0.0, "all exact"
+        if better > 0.0:
+            ratio = means["posterior"] / better
+            each = error["posterior"] / better
+            spread = float(each.std(ddof=1)) / len(each) ** 0.5 if len(each) > 1 else 0.0
+            text = f"{ratio:.3f} ± {spread:.3f}"
+        lost |= ratio > 1.05 or (epsilon >= 1000 and means["posterior"] > 0.0)
+        covered = " · ".join(f"{100 * np.mean(level):.1f} %" for level in held) or "-"
+        print(
+            f"| {name} | {epsilon} | {' | '.join(shown)} | {text} | {covered} | {seconds:.1f} |", flush=True
+        )
+    return int(lost)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

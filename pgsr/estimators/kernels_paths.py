@@ -1,0 +1,456 @@
+"""Compiled kernels of columns and rows: how many a region has, its answers, and the posterior of its tail counts.
+
+A tail count t_c is the number of groups in row c of the sizes or past it; rank i has e_i cells from column T on.
+Arithmetic of the choice is IEEE addition, multiplication, division and square root only, so that every machine
+chooses alike. Slow twin: `choice_of` in `group_checks.py`.
+
+The posterior is exact for independent prior numbers of groups of each size.
+Walk along the sizes from the largest down. The state t is the number of groups of that size or larger; it grows by the
+number of groups of each size. The answer of a column is a noisy t, that of a row the noisy size at which its group
+joins, and that of a corner a noisy excess of t over the rows. Forward and backward sums over t give the posterior
+(hidden Markov chain). States of negligible probability are left out.
+Slow twin: `path_posterior_by_enumeration` in `tests/oracles/group_sizes.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgsr.estimators.kernels_isotonic import kernel, pool
+from topdown.arrays import Floats, Ints
+
+FIXED_COST, GAIN, MORE_ROWS, SPARE_ROWS = 3.0, 0.85, 3.0, 10
+
+SURPRISE = 1e-6
+"""Prior weight of one unexpected group of a size; of j of them, in proportion to 1 / j^2."""
+FAINT, MOST_JUMP = 1e-7, 2048
+NEAR = 1.2
+MIXED_IN = 0.2
+"""Part of the expected density that is averaged over neighbouring sizes."""
+BLOCK, LEAST_BLOCK, LEAST_RATIO = 6.0, 10.0, 0.02
+USUAL_RATIO, USUAL_WEIGHT, ALMOST_ALIKE = 0.25, 8.0, 0.02
+"""Relative variance of siblings' rates before any data, its weight in noise variances, and the least."""
+BEYOND = 14.0
+"""A row's group is sought where its noise is less surprising than exp(-BEYOND)."""
+
+
+@kernel
+def third_root(x: float) -> float:
+    """Return x to the power 85/256, by square roots alone: close to the cube root, the same on every machine."""
+    a = np.sqrt(np.sqrt(x))
+    b = np.sqrt(np.sqrt(a))
+    c = np.sqrt(np.sqrt(b))
+    root: float = a * b * c * np.sqrt(np.sqrt(c))
+    return root
+
+
+@kernel
+def falling(values: Ints, high: int, out: Ints) -> None:
+    """Fill the whole numbers nearest to `values` that descend within 0..high, rounded half up."""
+    n = values.shape[0]
+    sums, weights = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    last = np.empty(n, dtype=np.int64)
+    n_blocks = pool(values[::-1].copy(), np.ones(n, dtype=np.int64), sums, weights, last)
+    i = 0
+    for b in range(n_blocks):
+        level = min(max((2 * sums[b] + weights[b]) // (2 * weights[b]), 0), high)
+        while i <= last[b]:
+            out[n - 1 - i] = level
+            i += 1
+
+
+@kernel
+def tails_from_rows(rows: Ints, out: Ints) -> None:
+    """Fill tail counts past the last column: how many rows are longer than 0, 1, 2, ...; `rows` descend."""
+    k = rows.shape[0]
+    for j in range(out.shape[0]):
+        while k > 0 and rows[k - 1] <= j:
+            k -= 1
+        out[j] = k
+
+
+@kernel
+def steady_tails(answers: Ints, columns: int, rows: int, total: int, out: Ints) -> None:
+    """Fill the tail counts of a region that the choices of its parts are made from: descending, whole, from 0 on.
+
+    Args:
+        answers: of the region: `columns` tail counts, then `rows` rows, then nothing.
+        columns, rows: how it was measured.
+        total: its number of groups.
+        out: filled; one more than sizes, the last 0.
+    """
+    n = answers.shape[0]
+    out[0] = total
+    falling(answers[1:columns], total, out[1:columns])
+    out[columns:] = 0
+    if rows > 0:
+        long, over = np.empty(rows, dtype=np.int64), np.empty(n - rows - columns, dtype=np.int64)
+        falling(answers[columns : columns + rows], n - columns, long)
+        falling(answers[columns + rows :], total - rows, over)
+        tails_from_rows(long, out[columns:n])
+        for c in range(columns, n):
+            if c - columns < over.shape[0] and out[c] == rows:
+                out[c] += over[c - columns]
+            out[c] = min(out[c], total)
+        for c in range(1, columns):
+            out[c] = max(out[c], out[columns])
+
+
+@kernel
+def expected_density(tails: Ints, share: float, out: Floats) -> None:
+    """Fill how many groups of each size a region expects: its share of its parent's, over half as many sizes again."""
+    n = tails.shape[0] - 1
+    for c in range(n):
+        end = min((3 * c + 4) // 2 + 1, n)
+        out[c] = share * (tails[c] - tails[end]) / (end - c)
+
+
+@kernel
+def choose_columns_and_rows(tails: Ints, part: int, total: int, variance: float) -> tuple[int, int]:
+    """Return how many columns and rows a region has; all sizes and 0 where rows are not expected to be better.
+
+    Args:
+        tails: steady tail counts of its parent.
+        part, total: number of groups of the region and of its parent.
+        variance: of one answer.
+    """
+    n = tails.shape[0] - 1
+    if total <= 0 or part <= 0:
+        return n, 0
+    share, scale = part / total, np.sqrt(variance / 2.0)
+    rho = np.empty(n)
+    expected_density(tails, share, rho)
+    column = np.empty(n)
+    largest, alone = 0.0, 0.0
+    for c in range(n):
+        column[c] = min(share * tails[c], third_root(variance * rho[c]))
+        largest = max(largest, column[c])
+        alone += column[c]
+    after = 0.0
+    for c in range(n):
+        rho[c] = min(min(rho[c] * scale, third_root(rho[c] * rho[c] * variance)), largest)
+        after += rho[c]
+    best, columns, rows, before = GAIN * alone, n, 0, 0.0
+    for c in range(1, n):
+        before += column[c - 1]
+        after -= rho[c - 1]
+        cost = before + after + FIXED_COST * scale
+        if cost < best:
+            k = min(int(np.ceil(MORE_ROWS * (share * tails[c - 1]))) + SPARE_ROWS, part)
+            if 2 * k <= n - c:
+                best, columns, rows = cost, c, k
+    return columns, rows
+
+
+@kernel
+def fill_rows(tails: Ints, columns: int, rows: int, out: Ints) -> None:
+    """Fill the exact answers of a region from its tail counts: columns, then rows, then corners."""
+    n = tails.shape[0]
+    out[:columns] = tails[:columns]
+    for c in range(columns, n - rows):
+        out[c + rows] = max(tails[c] - rows, 0)
+    c = n
+    for i in range(rows):
+        while c > columns and tails[c - 1] < i + 1:
+            c -= 1
+        out[columns + i] = c - columns
+
+
+@kernel
+def prior_of_counts(expected: float, alike: float, out: Floats) -> int:
+    """Fill prior weights of 0, 1, ... groups of one size (negative binomial); return the last that matters."""
+    p = expected / (alike + expected)
+    w = (1.0 - p) ** alike
+    peak = w
+    out[0] = w
+    j = 0
+    while j < MOST_JUMP and (w > FAINT * peak or j < expected):
+        j += 1
+        w *= p * (alike + j - 1.0) / j
+        out[j] = w + SURPRISE / (j * j)
+        peak = max(peak, w)
+    return j
+
+
+@kernel
+def usual_factor(likelihood: Floats) -> float:
+    """Return 1 / the geometric mean of the likelihood of noise: products of many then stay near 1."""
+    mass, surprise = likelihood[0], 0.0
+    for i in range(1, likelihood.shape[0]):
+        if likelihood[i] > 0.0:
+            mass += 2.0 * likelihood[i]
+            surprise -= 2.0 * likelihood[i] * np.log(likelihood[i])
+    factor: float = np.exp(surprise / mass)
+    return factor
+
+
+@kernel
+def path_posterior(
+    answers: Ints,
+    measured: Ints,
+    reference: Ints,
+    expected: Floats,
+    alike: Floats,
+    likelihood: Floats,
+    end: Floats,
+    mean: Floats,
+    variance: Floats,
+    spread: Floats,
+) -> None:
+    """Fill posterior mean and variance of the tail counts of a region, from its cell `first` on.
+
+    Args:
+        answers: columns, rows, corners [size].
+        measured: number of columns, of rows; first cell.
+        reference: steady tail counts [size + 1], near which paths are sought; the first is the number of groups.
+        expected: prior number of groups of each size.
+        alike: shape of the gamma law by which the rate of each size differs from the expected one.
+        likelihood: of noise 0, 1, ... in proportion to that of 0; the last stands for all beyond.
+        end: mean and variance of the tail count of the first cell, from other sources; variance 0 where exact.
+        mean, variance: filled, of tail counts [size + 1].
+        spread: filled, variance of the number of groups of each size [size].
+    """
+    n, columns, rows, first = answers.shape[0], measured[0], measured[1], measured[2]
+    reach = likelihood.shape[0] - 1
+    low, start, width = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.ones(n + 1, np.int64)
+    kept = np.empty(8 * n + 64)
+    kept[0] = 1.0
+    used, span = 1, 1
+    while span < reach and likelihood[span] > np.exp(-BEYOND):
+        span += 1
+    even = usual_factor(likelihood)
+    size_of, k = np.full(rows, n - columns, dtype=np.int64), rows
+    for c in range(columns, n):
+        while k > 0 and reference[c] < k:
+            k -= 1
+            size_of[k] = c - columns
+    weights, reach_of = np.empty(MOST_JUMP + 1), np.zeros(n, np.int64)
+    least, most = 0, 0
+    for c in range(n - 1, first - 1, -1):
+        e = c + 1 - columns
+        low_before, from_before = low[c + 1], start[c + 1]
+        high_before = low_before + width[c + 1] - 1
+        last = prior_of_counts(expected[c], alike[c], weights)
+        if c >= columns:
+            while least < rows and size_of[least] > e + span:
+                least += 1
+            while most < rows and size_of[most] >= e - span:
+                most += 1
+            lo, hi = max(low_before, least), max(most, high_before)
+            if most == rows:
+                hi = max(hi, high_before + last, reference[c] + 1)
+            jumps = max(last, 8, least - low_before)
+        else:
+            lo = low_before
+            hi = max(high_before + last, reference[c] + 1)
+            jumps = max(last, reference[c] + 1 - low_before)
+        hi = min(hi, reference[0])
+        lo = min(lo, hi)
+        if c == first and end[1] == 0.0:
+            lo = hi = int(end[0])
+            jumps = hi - low_before
+        if used + 2 * (hi - lo + 1) > kept.shape[0]:
+            more = np.empty(2 * kept.shape[0] + 2 * (hi - lo + 1))
+            more[:used] = kept[:used]
+            kept = more
+        reach_of[c] = jumps
+        peak = 0.0
+        for t in range(lo, hi + 1):
+            total, product = 0.0, 1.0
+            for j in range(min(jumps, t - low_before) + 1):
+                at = t - j
+                if j > 0 and c >= columns and at < rows:
+                    product *= even * likelihood[min(abs(answers[columns + at] - e), reach)]
+                if at <= high_before:
+                    prior = weights[j] if j <= last else SURPRISE / (j * j)
+                    total += kept[from_before + at - low_before] * prior * product
+            kept[used + t - lo] = total
+            peak = max(peak, total)
+        _observe(
+            answers, columns, rows, c, lo, hi, likelihood, c == first, end, kept[used : used + hi - lo + 1]
+        )
+        peak = 0.0
+        for i in range(used, used + hi - lo + 1):
+            peak = max(peak, kept[i])
+        if peak == 0.0:
+            lo = hi = min(max(reference[c], lo), hi)
+            kept[used] = peak = 1.0
+        a, b = 0, hi - lo
+        while b > a and kept[used + b] < FAINT * peak and (c < columns or lo + b > rows):
+            b -= 1
+        while c < columns and a < b and kept[used + a] < FAINT * peak:
+            a += 1
+        for i in range(a, b + 1):
+            kept[used + i - a] = kept[used + i] / peak
+        low[c], start[c], width[c] = lo + a, used, b - a + 1
+        used += b - a + 1
+    back = np.ones(width[first])
+    for c in range(first, n):
+        lo, w = low[c], width[c]
+        _moments(kept[start[c] : start[c] + w], back, lo, c, mean, variance)
+        _observe(answers, columns, rows, c, lo, lo + w - 1, likelihood, c == first, end, back)
+        low_next = low[c + 1]
+        following = np.zeros(width[c + 1])
+        e, peak = c + 1 - columns, 0.0
+        whole, once, twice = 0.0, 0.0, 0.0
+        last = prior_of_counts(expected[c], alike[c], weights)
+        for i in range(following.shape[0]):
+            at, product, total = low_next + i, 1.0, 0.0
+            for t in range(at, min(lo + w, at + reach_of[c] + 1)):
+                j = t - at
+                if j > 0 and c >= columns and t <= rows:
+                    product *= even * likelihood[min(abs(answers[columns + t - 1] - e), reach)]
+                if t >= lo:
+                    prior = weights[j] if j <= last else SURPRISE / (j * j)
+                    part = prior * product * back[t - lo]
+                    total += part
+                    once += kept[start[c + 1] + i] * part * j
+                    twice += kept[start[c + 1] + i] * part * j * j
+            following[i] = total
+            whole += kept[start[c + 1] + i] * total
+            peak = max(peak, total)
+        spread[c] = max(twice / whole - (once / whole) ** 2, 0.0) if whole > 0.0 else 0.0
+        back = following / peak if peak > 0.0 else np.ones(following.shape[0])
+
+
+@kernel
+def _observe(
+    answers: Ints,
+    columns: int,
+    rows: int,
+    c: int,
+    lo: int,
+    hi: int,
+    likelihood: Floats,
+    is_first: bool,
+    end: Floats,
+    values: Floats,
+) -> None:
+    """Multiply the values of the states lo..hi of a cell by the likelihood of what is observed of the state."""
+    reach = likelihood.shape[0] - 1
+    if is_first:
+        if end[1] > 0.0:
+            for t in range(lo, hi + 1):
+                values[t - lo] *= np.exp(-0.5 * (t - end[0]) ** 2 / end[1])
+    elif c < columns:
+        for t in range(lo, hi + 1):
+            values[t - lo] *= likelihood[min(abs(answers[c] - t), reach)]
+    if c >= columns and c + rows < answers.shape[0]:
+        for t in range(lo, hi + 1):
+            values[t - lo] *= likelihood[min(abs(answers[c + rows] - max(t - rows, 0)), reach)]
+    if c == columns and rows > 0:
+        product, even = 1.0, usual_factor(likelihood)
+        for t in range(hi - 1, lo - 1, -1):
+            if t < rows:
+                product *= even * likelihood[min(abs(answers[columns + t]), reach)]
+            values[t - lo] *= product
+
+
+@kernel
+def _moments(forward: Floats, back: Floats, lo: int, c: int, mean: Floats, variance: Floats) -> None:
+    """Fill mean and variance of one cell; the products of forward and backward values are its law."""
+    total, first, second = 0.0, 0.0, 0.0
+    for i in range(forward.shape[0]):
+        total += forward[i] * back[i]
+    if total <= 0.0:
+        back[:] = 1.0
+        total = forward.sum()
+    for i in range(forward.shape[0]):
+        p = forward[i] * back[i] / total
+        first += p * i
+        second += p * i * i
+    mean[c], variance[c] = lo + first, max(second - first * first, 0.0)
+
+
+@kernel
+def smooth_density(tails: Floats, out: Floats) -> None:
+    """Fill groups a size, averaged over the sizes from five sixths to six fifths of each."""
+    n = tails.shape[0] - 1
+    for c in range(n):
+        a = min(int((c + 1) / NEAR), c)
+        b = min(int((c + 1) * NEAR) + 1, n)
+        out[c] = max((tails[a] - tails[b]) / (b - a), 0.0)
+
+
+@kernel
+def adapt_to_region(expected: Floats, reference: Ints, scale: float) -> None:
+    """Multiply the expected numbers of a region, in blocks of sizes, by how far its own answers differ from them.
+
+    A block expects several noise scales of groups. The ratio of its own number to the expected one is shrunk to 1 by
+    the variance of such ratios, beyond noise, over the blocks of the region.
+    """
+    n = expected.shape[0]
+    whole = expected.sum()
+    need, noise = max(BLOCK * scale, LEAST_BLOCK), 4.0 * scale * scale
+    most = min(int(whole / need), n)
+    if most < 2:
+        return
+    edge, sums = np.zeros(most + 1, np.int64), np.zeros(most)
+    edge[0] = n
+    run, k = 0.0, 0
+    for c in range(n - 1, -1, -1):
+        run += expected[c]
+        if run >= need and k < most - 1:
+            sums[k], edge[k + 1] = run, c
+            k += 1
+            run = 0.0
+    sums[k], edge[k + 1] = run, 0
+    above, below = 0.0, 0.0
+    for i in range(k + 1):
+        own = reference[edge[i + 1]] - reference[edge[i]]
+        above += (own - sums[i]) ** 2 - noise - sums[i]
+        below += sums[i] * sums[i]
+    phi = max(above / below, 0.0)
+    for i in range(k + 1):
+        own = reference[edge[i + 1]] - reference[edge[i]]
+        signal = phi * sums[i] * sums[i]
+        if sums[i] > 0.0:
+            ratio = max(1.0 + signal / (signal + noise) * (own / sums[i] - 1.0), LEAST_RATIO)
+            expected[edge[i + 1] : edge[i]] *= ratio
+
+
+@kernel
+def fit_alikeness(
+    answers: Ints,
+    columns: Ints,
+    totals: Ints,
+    parent: Ints,
+    jumps: Floats,
+    level: Ints,
+    scale: float,
+    out: Floats,
+) -> None:
+    """Fill, per size, the shape of the gamma law by which rates of siblings differ, fitted over a whole level.
+
+    Args:
+        answers: [node][size].
+        columns: of every node.
+        totals, parent: of every node.
+        jumps: posterior mean numbers of groups of the parents, [node][size].
+        level: first node and the one after the last.
+        scale: of the noise of one answer; its variance is 2 scale^2.
+        out: filled.
+    """
+    n = answers.shape[1]
+    above, below = np.zeros(n + 1), np.zeros(n + 1)
+    for r in range(level[0], level[1]):
+        g = parent[r]
+        if totals[r] <= 0 or totals[r] == totals[g]:
+            continue
+        share = totals[r] / totals[g]
+        stop = n if columns[r] == n else columns[r] - 1
+        for c in range(stop):
+            noise = 2.0 * scale * scale if c in (0, n - 1) else 4.0 * scale * scale
+            own = (totals[r] if c == 0 else answers[r, c]) - (answers[r, c + 1] if c + 1 < n else 0)
+            due = share * max(jumps[g, c], 0.0)
+            above[c + 1] += (own - due) ** 2 - noise - due * (1.0 - share)
+            below[c + 1] += due * due
+    for c in range(n):
+        above[c + 1] += above[c]
+        below[c + 1] += below[c]
+    usual = 4.0 * scale * scale * USUAL_WEIGHT
+    for c in range(n):
+        a = max(min(int(0.8 * c), c - 1), 0)
+        b = min(max(int(1.25 * c) + 1, c + 2), n)
+        ratio = (above[b] - above[a] + USUAL_RATIO * usual) / (below[b] - below[a] + usual)
+        out[c] = 1.0 / min(max(ratio, ALMOST_ALIKE), 1.0)
