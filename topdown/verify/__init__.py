@@ -23,7 +23,6 @@ from topdown.verify.verify_choice import is_choice
 if TYPE_CHECKING:
     from topdown.verify.change_losses import ALPHAS, MovedCounts, loss_of, loss_of_laws
     from topdown.verify.check_certificate import check_manifest
-    from topdown.verify.check_privacy import Comparison, StatedRow
     from topdown.verify.derived_privacy import derive_privacy
     from topdown.verify.exact_arithmetic import (
         differences,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from topdown.verify.query_labels import identity_reading, read_below, read_schema
     from topdown.verify.rule_kinds import RULE_KINDS, ClosingRule, CountBound, Rules, SoftComparison
     from topdown.verify.session import SectionFindings, Session, check_section
+    from topdown.verify.stated_losses import Comparison, StatedRow
     from topdown.verify.strict_parquet import describes_every_column
     from topdown.verify.strict_reader import UnreadableError, read_bytes
 

@@ -16,7 +16,7 @@ import msgspec
 from topdown.formats.choice_documents import AskedFrequent, AskedOrder, AskedSites, Selection
 from topdown.verify.check_certificate import FilesDue, check_files
 from topdown.verify.check_ledger import named_journal
-from topdown.verify.check_privacy import Comparison, check_everything_released
+from topdown.verify.check_privacy import check_everything_released
 from topdown.verify.exact_arithmetic import (
     ROUNDED,
     exact_text,
@@ -30,6 +30,7 @@ from topdown.verify.ledger_reader import Choice, Commit, Opened, sealing_commit
 from topdown.verify.noise_laws import ADDED_OR_REMOVED, RELATIONS, REPLACED
 from topdown.verify.plan_reader import canonical
 from topdown.verify.session import Session
+from topdown.verify.stated_losses import Comparison
 from topdown.verify.strict_reader import canonical_json, check_bytes, read_bytes, read_json, unreadable
 
 QUESTION, RESULT, LEDGER, CERTIFICATE = "selection.json", "result.json", "ledger.jsonl", "certificate.json"
