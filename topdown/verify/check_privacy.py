@@ -118,18 +118,9 @@ _KEYS = (
 )
 
 
-_LEDGER_KEYS: tuple[str, ...] = (
-    "attestations",
-    "charged",
-    "conditional_on",
-    "data_set",
-    "ledger",
-    "loss_name",
-    "neighbours",
-    "refunds",
-    "secrets",
-    "unit",
-    "up_to",
+_LEDGER_KEYS = (
+    *("attestations", "charged", "conditional_on", "data_set", "ledger", "loss_name", "neighbours"),
+    *("refunds", "secrets", "unit", "up_to"),
 )
 
 
