@@ -12,6 +12,7 @@ import pytest
 from tests.helpers.extension import Land, make_land
 from tests.helpers.policies import inexact_toy
 from topdown.app import generate
+from topdown.formats import json_bytes
 from topdown.plan import load_invariants, load_schema, prepare, run_file_text
 from topdown.resources import find
 from topdown.verify import verify
@@ -227,10 +228,10 @@ def test_a_certificate_that_hides_a_disclosed_secret_contradicts(topdown, check,
     assert certificate["privacy"]["sentence"] in readme
     assert "Not protected: place within one county, disclosed by: blocks." in readme
     row["status"] = "protected"
-    (release / "certificate.json").write_text(json.dumps(certificate))
+    (release / "certificate.json").write_bytes(json_bytes(certificate))
     assert topdown("audit", release).code == 1
     row["status"] = "disclosed"
     certificate["privacy"]["curve"][0]["power"] = ["0.01", "0.0100000001"]
-    (release / "certificate.json").write_text(json.dumps(certificate))
+    (release / "certificate.json").write_bytes(json_bytes(certificate))
     said = topdown("audit", release)
     assert (said.code, "privacy.curve[0].power" in said.out) == (1, True)
