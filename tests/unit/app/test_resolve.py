@@ -16,6 +16,7 @@ import pytest
 import topdown
 from tests.helpers.folders import files
 from tests.helpers.small_release import canonical, reseal
+from topdown.formats import json_bytes
 from topdown.plan import Base, SolveChanges, load_context, make_resolved_plan, refuse_resolved
 from topdown.verify import verify_measured
 
@@ -182,7 +183,7 @@ def forged(tree: Path, folder: Path, change: Callable[[Any, Any], None], *, both
             inner = {key: value for key, value in first.items() if key != "plan_hash"}
             document["measured"]["plan_hash"] = hashlib.sha256(canonical(inner)).hexdigest()
         document["plan_hash"] = hashlib.sha256(canonical(document)).hexdigest()
-        path.write_text(json.dumps(document), encoding="utf-8")
+        path.write_bytes(json_bytes(document))
     return folder
 
 
