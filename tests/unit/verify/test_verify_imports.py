@@ -15,7 +15,7 @@ LIBRARIES = {
     "hashlib", "html", "io", "itertools", "json", "math", "msgspec", "numpy", "os", "pathlib", "pyarrow", "re", "stat",
     "textwrap", "time", "topdown", "typing", "zlib",
 }  # fmt: skip
-SUMS_OF_NOISE = {"gaussian_sums", "change_losses", "check_privacy"}
+SUMS_OF_NOISE = {"gaussian_sums", "change_losses", "stated_losses"}
 """Where losses are computed in float64, with ends: they are held against a certificate's, and make none."""
 
 
