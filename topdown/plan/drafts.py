@@ -193,6 +193,7 @@ ignore = {_wrapped_list(answers.ignore)}
 # rows =
 # people =
 # sha256 = ""
+
 [geography]
 levels = [{", ".join(toml_quote(name) for name in levels)}]
 {places}
