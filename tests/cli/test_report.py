@@ -144,3 +144,18 @@ def test_the_page_runs_as_typed(topdown, tmp_path, monkeypatch) -> None:
     """A command on the page that fails stops whoever follows it."""
     monkeypatch.chdir(tmp_path)
     assert run_page(ROOT / "docs" / "how-to" / "report.md", topdown) == 5
+
+
+def test_who_attested_stands_in_the_report(topdown, tmp_path, monkeypatch) -> None:
+    """A ledger that is complete on somebody's word only must not look like one that is."""
+    monkeypatch.chdir(tmp_path)
+    assert topdown("synth", "--out", "town", "--schema", "toy", "--people", 500).code == 0
+    for path in Path("town").rglob("*.registry"):
+        path.unlink()
+    attested = topdown("ledger", "attest", "town/run.toml", "--by", "A. Person", "--reason", "disk lost")
+    assert attested.code == 0, attested.err
+    assert topdown("generate", "town/run.toml", "--out", "release", "--yes", "--workers", 1).code == 0
+    assert topdown("report", "release", "--out", "report.html").code == 0
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert re.search(r"A\. Person attested on \d{4}-\d\d-\d\d that the ledger is complete: disk lost", page)
+    assert re.search(r"up to record <data [^>]+>\d+</data> of \d{4}-\d\d-\d\d", page)

@@ -193,6 +193,8 @@ def _privacy(c: Content) -> str:
             "data_set": c.text(f"{everything}/data_set"),
             "charged": c.number(f"{everything}/charged", "text"),
             "loss_name": c.text(f"{everything}/loss_name"),
+            "record": c.number(f"{everything}/up_to/record", "whole"),
+            "date": c.text(f"{everything}/up_to/date"),
         }
         sentences = "".join(
             f"<p>{c.quote(f'{everything}/secrets/{i}/sentence')}</p>"
@@ -200,8 +202,21 @@ def _privacy(c: Content) -> str:
         )
         parts.append(
             f"<h3>{c.say('privacy.everything')}</h3><p>{c.say('privacy.everything_text', **slots)}</p>{sentences}"
+            f"{_history(c, everything)}"
         )
     return "".join(parts)
+
+
+def _history(c: Content, everything: str) -> str:
+    """Write who attested that the ledger is complete, and who saw that the noise of a refunded charge was destroyed."""
+    return "".join(
+        f"<p>{c.say(f'privacy.{word}', **{key: c.text(f'{everything}/{name}/{i}/{key}') for key in keys})}</p>"
+        for name, word, keys in (
+            ("attestations", "attested", ("by", "date", "reason")),
+            ("refunds", "refunded", ("by", "date", "reason")),
+        )
+        for i in range(len(c.at(f"{everything}/{name}")))
+    )
 
 
 def _secret(c: Content, at: str) -> list[str]:
