@@ -307,3 +307,15 @@ def test_the_head_that_is_kept_apart_is_that_of_the_last_line(topdown, run):
     assert f"record 0 of {json.loads(last)['time'][:10]}, head {hashlib.sha256(last).hexdigest()}" in said
     assert hashlib.sha256(registry().read_bytes().splitlines()[-1]).hexdigest() in said
     assert len(said.strip().splitlines()) == 1
+
+
+def test_the_refusal_of_another_kind_of_loss_says_what_the_first_ledger_counts(topdown, run):
+    """Told to use a ledger that then refuses the plan, an office would find no way on."""
+    other = run.with_name("other.toml")
+    text = run.read_text().replace('mechanism = "discrete_gaussian"', 'mechanism = "geometric"')
+    text = text.replace("rho =", "epsilon =").replace("persons.jsonl", "other.jsonl")
+    lines = [line for line in text.splitlines() if not line.startswith("id = ") or "-r1" in line]
+    other.write_text("\n".join(lines) + "\n")
+    said = topdown("ledger", "new", other)
+    assert (said.code, "B017" in said.err) == (2, True)
+    assert "that one counts rho of one person, bounded, and no other loss" in " ".join(said.err.split())

@@ -347,6 +347,15 @@ def next_line(event: Event, book: Book) -> tuple[bytes, str]:
     return seal(to_fields(event) | {"time": time}, len(book.entries), book.head), time
 
 
+def _binding_in(ledger: bytes | None) -> LedgerBinding | None:
+    """Return what a ledger is bound to; None if it is not there or damaged."""
+    try:
+        opened = read_book(ledger or b"", Path())[0].opened
+    except BudgetError:
+        return None
+    return None if opened is None else opened.binding
+
+
 def create_ledger(place: LedgerLocation, disk: Disk | None = None) -> LedgerLocation:
     """Create the ledger of a data set and its registry, once; return its place with its random id.
 
@@ -364,8 +373,9 @@ def create_ledger(place: LedgerLocation, disk: Disk | None = None) -> LedgerLoca
     line, made = next_line(opened, Book())[0], replace(place, id=opened.ledger)
     with _folder_held(place.registry_folder, disk):
         for other in other_registries(place, disk):
-            if other.mark.records > 1 or disk.read(other.ledger_path) is not None:
-                raise second_ledger(other, place)
+            first = disk.read(other.ledger_path)
+            if other.mark.records > 1 or first is not None:
+                raise second_ledger(other, place, _binding_in(first))
             disk.remove(other.path)  # of a creation that a crash ended: nothing was ever charged
             disk.sync_folder(other.folder)
         if disk.read(place.path) is not None:
@@ -531,7 +541,7 @@ def attest(place: LedgerLocation, by: str, reason: str, disk: Disk | None = None
 
 def _refuse_second(place: LedgerLocation, disk: Disk) -> None:
     for other in other_registries(place, disk):
-        raise second_ledger(other, place)
+        raise second_ledger(other, place, _binding_in(disk.read(other.ledger_path)))
 
 
 def move_ledger(place: LedgerLocation, before: Path | None = None, disk: Disk | None = None) -> Registry:

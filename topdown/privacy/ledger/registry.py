@@ -368,18 +368,34 @@ def other_registries(place: LedgerLocation, disk: Disk) -> list[Registry]:
     return [one for one in found if one.serves(place) and one.first.ledger != place.id]
 
 
-def second_ledger(other: Registry, place: LedgerLocation) -> BudgetError:
-    """Return the refusal of a second ledger for one data set (B017)."""
+def second_ledger(other: Registry, place: LedgerLocation, bound: LedgerBinding | None) -> BudgetError:
+    """Return the refusal of a second ledger for one data set (B017).
+
+    Args:
+        other: registry of the first. place: where a second one was asked for.
+        bound: what the first one is bound to; None if it cannot be read.
+    """
     first = other.first
     same = first.data_set == place.binding.data_set
     named = "" if same else f", as {first.data_set!r}"
+    use = f'under [ledger] of the run file, path = "{other.ledger_path}" and id = "{first.ledger}"'
+    mine = place.binding
+    if bound is not None and (bound.neighbours, bound.unit, bound.loss_name) != (
+        mine.neighbours,
+        mine.unit,
+        mine.loss_name,
+    ):
+        use = (
+            f"that one counts {bound.loss_name} of one {bound.unit}, {bound.neighbours}, and no other loss: plan with "
+            f"noise and a relation that it counts, then {use}"
+        )
     return BudgetError(
         f"the data set {place.binding.data_set!r} has a ledger already{named}: {other.ledger_path}",
         code="B017",
         file=str(other.ledger_path),
         details=(("its id", first.ledger), ("by its registry", str(other.path))),
-        fix=f'use it: under [ledger] of the run file, path = "{other.ledger_path}" and id = "{first.ledger}"; if the '
-        "records are of other people, give them another file and another name. Nothing was spent",
+        fix=f"use it: {use}; if the records are of other people, give them another file and another name. Nothing was "
+        "spent",
     )
 
 
