@@ -39,8 +39,9 @@ def false_claims(world: World, move: Move) -> Iterator[str]:
     * A command ends with an answer or an error of its own, not with an internal error.
     """
     drawn_before = world.seen.drawn
+    digests = {name: world.digest(name) for name in world.seen.finished}
     said = move.act(world)
-    statements, new = world.look(forged=move.forges)
+    statements, new = world.look(None if move.forges else digests)
     yield from _of_answers(said, statements)
     yield from _of_verify(world, new)
     if world.seen.exceptions & {RESTORED_TOGETHER, MADE_AFTER_REMOVAL}:

@@ -136,11 +136,12 @@ class World:
             total.update(path.read_bytes() if path.is_file() else b"")
         return total.hexdigest()
 
-    def look(self, *, forged: bool = False) -> tuple[list[dict[str, Any]], list[str]]:
+    def look(self, before: dict[str, str] | None = None) -> tuple[list[dict[str, Any]], list[str]]:
         """Note all draws and finished releases that are on the disk.
 
         Args:
-            forged: somebody has just changed files, so that a release that is another one now was not finished anew.
+            before: digests of the finished releases before a command ran, which may have finished one of them anew;
+                None after somebody changed files.
 
         Returns:
             the statement about everything released of each release that is new, and the names of the new ones.
@@ -152,15 +153,16 @@ class World:
         stated, new = [], []
         for certificate in sorted(self.releases.glob("*/certificate.json")):
             name = certificate.parent.name
-            if not (certificate.parent / "manifest.json").exists() or (name in self.seen.finished and forged):
+            if not (certificate.parent / "manifest.json").exists():
                 continue
             digest = self.digest(name)
-            if self.seen.finished.get(name) != digest:
-                self.seen.finished[name] = digest
-                new.append(name)
-                document = json.loads(certificate.read_text())
-                everything = document.get("privacy", document).get("everything_released")
-                stated += [everything | {"at": name}] if everything else []
+            if name in self.seen.finished and (before is None or before[name] == digest):
+                continue
+            self.seen.finished[name] = digest
+            new.append(name)
+            document = json.loads(certificate.read_text())
+            everything = document.get("privacy", document).get("everything_released")
+            stated += [everything | {"at": name}] if everything else []
         return stated, new
 
 
