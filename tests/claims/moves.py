@@ -172,6 +172,13 @@ def _back_up(slot: str) -> Move:
     return Move(f"back up ({slot})", lambda w: w.ledger.exists() and not (w.kept / slot).exists(), act)
 
 
+def _note_put_back(world: World, what: str) -> None:
+    """Note that ledger or registry is an older one now, cut or removed; both are as if nothing had happened since."""
+    world.note_exception(f"{what} put back")
+    if {"ledger put back", "registry put back"} <= world.seen.exceptions:
+        world.note_exception(RESTORED_TOGETHER)
+
+
 def _restore(slot: str, what: str, found: Callable[[World], list[Path]]) -> Move:
     def act(world: World) -> None:
         for path in (world.kept / slot).rglob("*"):
@@ -181,9 +188,7 @@ def _restore(slot: str, what: str, found: Callable[[World], list[Path]]) -> Move
                 if not is_book:
                     target = world.records / target.name
                 shutil.copy2(path, target)
-        world.note_exception(f"{what} restored")
-        if {"ledger restored", "registry restored"} <= world.seen.exceptions:
-            world.note_exception(RESTORED_TOGETHER)
+        _note_put_back(world, what)
 
     return Move(f"restore the {what} ({slot})", lambda w: (w.kept / slot).exists() and bool(found(w)), act)
 
@@ -197,12 +202,21 @@ def _beside_records(world: World) -> list[Path]:
     return [path for path in world.records.iterdir() if path.suffix != ".csv" and path.is_file()]
 
 
-def _remove(what: Callable[[World], list[Path]]) -> Callable[[World], None]:
-    def act(world: World) -> None:
-        for path in what(world):
-            path.unlink()
+def _remove_books(world: World) -> None:
+    for path in _books(world):
+        path.unlink()
+    _note_put_back(world, "ledger")
 
-    return act
+
+def _cut_books(world: World) -> None:
+    for path in _books(world):
+        _cut(path)
+    _note_put_back(world, "ledger")
+
+
+def _remove_registries(world: World) -> None:
+    for path in _beside_records(world):
+        path.unlink()
 
 
 def _one_more(rows: list[dict[str, Any]]) -> None:
@@ -288,15 +302,9 @@ GROUP_MOVES = (
     Move("begin groups elsewhere", lambda w: not w.elsewhere.exists(), _begin_groups_elsewhere),
 )
 DISK_MOVES = (
-    Move("remove the ledger", lambda w: bool(_books(w)), _remove(_books)),
-    Move("remove the registry", lambda w: bool(_beside_records(w)), _remove(_beside_records)),
-    Move("cut the ledger", lambda w: bool(_books(w)), lambda w: [_cut(book) for book in _books(w)] and None),
-    _back_up("late"),
-    *(
-        _restore(slot, what, found)
-        for slot in ("early", "late")
-        for what, found in (("ledger", lambda w: [w.office]), ("registry", lambda w: [w.records]))
-    ),
+    Move("remove the ledger", lambda w: bool(_books(w)), _remove_books),
+    Move("remove the registry", lambda w: bool(_beside_records(w)), _remove_registries),
+    Move("cut the ledger", lambda w: bool(_books(w)), _cut_books),
 )
 FILE_MOVES = (
     _forge("microdata/persons.parquet", lambda path: edit_table(path, _one_more)),

@@ -70,7 +70,7 @@ def test_a_disk_that_is_full_at_any_write(tmp_path):
     check(found)
     for trial in found[:-1]:
         first = trial["ends"][0]
-        assert first["code"] in ("D050", "B006", "B014"), trial
+        assert first["code"] in ("D050", "B006", "B019"), trial
         said = "nothing" if trial["spent"] == "0" else f"epsilon {trial['spent']}; finished noise is kept: "
         assert first["spent"].startswith(said), trial
     assert {"0", "1/2"} == {trial["spent"] for trial in found}

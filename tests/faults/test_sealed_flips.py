@@ -25,7 +25,7 @@ WHOLE = {
     "sections": ["tables/release", "extended/more"],
     "extensions": ["kinds/more"],
     "choices": ["sites", "order", "frequent", "by_threshold"],
-    "group_sizes": ["M_H_dp", "tracking_parent", "tracking_parent_rows"],
+    "group_sizes": ["M_H_dp", "posterior", "posterior_public"],
 }
 
 
