@@ -179,7 +179,7 @@ def _note_put_back(world: World, what: str) -> None:
         world.note_exception(RESTORED_TOGETHER)
 
 
-def _restore(slot: str, what: str, found: Callable[[World], list[Path]]) -> Move:
+def _restore(slot: str, what: str) -> Move:
     def act(world: World) -> None:
         for path in (world.kept / slot).rglob("*"):
             target = world.root / path.relative_to(world.kept / slot)
@@ -190,7 +190,7 @@ def _restore(slot: str, what: str, found: Callable[[World], list[Path]]) -> Move
                 shutil.copy2(path, target)
         _note_put_back(world, what)
 
-    return Move(f"restore the {what} ({slot})", lambda w: (w.kept / slot).exists() and bool(found(w)), act)
+    return Move(f"restore the {what} ({slot})", lambda w: (w.kept / slot).exists(), act)
 
 
 def _books(world: World) -> list[Path]:
@@ -305,6 +305,8 @@ DISK_MOVES = (
     Move("remove the ledger", lambda w: bool(_books(w)), _remove_books),
     Move("remove the registry", lambda w: bool(_beside_records(w)), _remove_registries),
     Move("cut the ledger", lambda w: bool(_books(w)), _cut_books),
+    _back_up("late"),
+    *(_restore(slot, what) for slot in ("early", "late") for what in ("ledger", "registry")),
 )
 FILE_MOVES = (
     _forge("microdata/persons.parquet", lambda path: edit_table(path, _one_more)),

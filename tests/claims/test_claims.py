@@ -95,4 +95,4 @@ def test_every_move_of_a_case_is_there() -> None:
 @pytest.mark.timeout(420)
 def test_a_search_of_some_minutes_finds_nothing(tmp_path: Path) -> None:
     """Sequences nobody thought of, shortest first; `python -m tests.claims --minutes 60` goes on for longer."""
-    assert [str(found) for found in search(tmp_path, depth=4, seconds=240)] == []
+    assert [str(found) for found in search(tmp_path, depth=4, seconds=180)] == []
