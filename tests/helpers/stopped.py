@@ -18,6 +18,7 @@ def stop(event, arguments):
         left[1] = left[1] or arguments[0] == "topdown.errors"  # the last import before signals are handled
         left[0] -= left[1]
         if left[0] == -1:
+            os.mkdir(os.environ["STOPPED"])
             os.kill(os.getpid(), int(os.environ["STOP_BY"]))
 
 sys.addaudithook(stop)
@@ -33,13 +34,17 @@ def stopped_at_import(
         step: which import, 1 or more.
         number: the signal.
         program: topdown or pgsr. arguments: of the command line.
-        folder: where it runs; gets a file for Python itself.
+        folder: where it runs; gets a file for Python itself, and a folder `stopped` if the program came so far.
     """
+    stopped = folder / "stopped"
+    if stopped.exists():
+        stopped.rmdir()
     (folder / "sitecustomize.py").write_text(_HOOK)
     root = Path(__file__).resolve().parents[2]
     environment = os.environ | {
         "PYTHONPATH": f"{folder}{os.pathsep}{root}",
         "STOP_AT_IMPORT": str(step),
+        "STOPPED": str(stopped),
         "STOP_BY": str(int(number)),
     }
     return subprocess.run(

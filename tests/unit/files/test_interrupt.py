@@ -128,7 +128,7 @@ def test_a_program_can_be_stopped_while_it_is_loaded(tmp_path, program, argument
     for step in (*range(1, 100, 45), *range(100, 700, repeats(200, 40))):
         number = STOP_SIGNALS[step % 3]
         done = stopped_at_import(step, number, program, *arguments, folder=tmp_path)
-        if done.returncode == 2:
+        if not (tmp_path / "stopped").exists():
             break  # it ended by itself before it imported so much
         assert (done.returncode, done.stdout, "pent" in done.stderr) == (130, "", True), (step, done.stderr)
         assert "Traceback" not in done.stderr
