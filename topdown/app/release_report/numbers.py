@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from topdown.privacy.exact_values import significant
+from topdown.privacy.exact_values import fixed, significant
 
 if TYPE_CHECKING:
     from topdown.app.read_release import Release
@@ -42,15 +42,12 @@ def written(value: object, form: Form) -> str:
             raise ValueError(f"{value} is no whole number")
         return f"{exact.numerator:,}"
     if form in ("percent", "percent_up"):
-        return f"{_decimal(100 * exact, 1, ROUND_HALF_EVEN if form == 'percent' else ROUND_CEILING):,} %"
-    return f"{_decimal(exact, _DIGITS[form], ROUND_CEILING):,}"
+        return f"{_with_commas(fixed(100 * exact, 1, up=True if form == 'percent_up' else None))} %"
+    return _with_commas(fixed(exact, _DIGITS[form], up=True))
 
 
-def _decimal(value: Fraction, digits: int, rounding: str) -> Decimal:
-    scaled = value * 10**digits
-    whole, rest = divmod(scaled.numerator, scaled.denominator)
-    nearest = 2 * rest > scaled.denominator or (2 * rest == scaled.denominator and whole % 2 == 1)
-    return Decimal(whole + (rest > 0 if rounding == ROUND_CEILING else nearest)).scaleb(-digits)
+def _with_commas(number: str) -> str:
+    return f"{Decimal(number):,}"
 
 
 def found(documents: Mapping[str, Any], source: str) -> Any:
