@@ -17,10 +17,12 @@ from topdown.solve.least_squares import (
     SoftRules,
     Solution,
     Stacked,
-    finish_split,
+    finish_newton,
+    is_root,
     is_split,
     residual_persons,
     solve,
+    solve_root,
     solve_with,
 )
 
@@ -50,7 +52,7 @@ def test_splits_that_crawl_end_soon(seed: int) -> None:
 def test_it_finds_the_optimum_from_anywhere(seed: int) -> None:
     """Few steps of its own must do from an even table, and the result must be that of interior points."""
     problem = skewed_problem(seed % 10_000, 24, 6)
-    found, residual = finish_split(problem, even_start(problem))
+    found, residual = finish_newton(problem, even_start(problem))
     assert residual == residual_persons(problem, found) <= 1e-5
     assert found.iterations <= 40
     other, theirs = solve_with("interior", problem)
@@ -65,7 +67,7 @@ def test_what_it_returns_is_no_worse_than_it_says(seed: int) -> None:
     if not is_split(problem):
         return
     start = even_start(problem)
-    found, residual = finish_split(problem, start)
+    found, residual = finish_newton(problem, start)
     assert residual == np.inf or residual == residual_persons(problem, found)
     assert (found.z >= 0).all()
     assert not found.z[~problem.allowed].any()
@@ -75,6 +77,31 @@ def test_what_it_returns_is_no_worse_than_it_says(seed: int) -> None:
         assert isinstance(dense, Dense)
         value = [float((z * (dense.hessian @ z / 2 - dense.g)).sum()) for z in (found.z, table)]
         assert value[0] <= value[1] + 1e-6 * max(1.0, abs(value[1]), float(np.abs(dense.g).max()))
+
+
+@given(seeds)
+@settings(max_examples=150 * DEPTH, deadline=None)
+def test_a_root_is_solved_or_left(seed: int) -> None:
+    """One table, segments with and without a known sum, empty ones too: an optimum, or a residual that says no."""
+    problem, table = hard_problem(seed)
+    if not is_root(problem):
+        return
+    found, residual = solve_root(problem)
+    assert residual == np.inf or residual == residual_persons(problem, found)
+    if residual <= 1e-5:
+        dense = problem.quadratic
+        assert isinstance(dense, Dense)
+        value = [float((z * (dense.hessian @ z / 2 - dense.g)).sum()) for z in (found.z, table)]
+        assert value[0] <= value[1] + 1e-6 * max(1.0, abs(value[1]), float(np.abs(dense.g).max()))
+        other, theirs = solve_with("interior", problem)
+        np.testing.assert_allclose(other.z, found.z, atol=residual + theirs + 1e-9)
+
+
+def test_nearly_every_root_is_solved() -> None:
+    """A root that is left costs hundreds of dense steps; of hard ones at most one in twenty may be."""
+    roots = [problem for problem, _ in map(hard_problem, range(600)) if is_root(problem)]
+    assert len(roots) > 100
+    assert sum(solve_root(problem)[1] > 1e-5 for problem in roots) <= len(roots) / 20
 
 
 def test_a_matrix_of_each_child_is_used() -> None:
@@ -87,7 +114,7 @@ def test_a_matrix_of_each_child_is_used() -> None:
         dense.hessian, Stacked(more), dense.g, dense.curvature, dense.scale, problem.fixed, problem.allowed
     )
     each = replace(problem, quadratic=own)
-    found, residual = finish_split(each, even_start(each))
+    found, residual = finish_newton(each, even_start(each))
     assert residual <= 1e-5
     other, theirs = solve_with("interior", each)
     np.testing.assert_allclose(other.z, found.z, atol=residual + theirs)
@@ -108,7 +135,7 @@ def test_a_guess_whose_constraints_exclude_each_other_is_left() -> None:
         compared=SoftRules.none(n, m),
     )
     start = Solution.without_multipliers(problem, np.array([[0.0, 4.0], [0.0, 9.0], [1.5, 2.5]]), 0)
-    found, residual = finish_split(problem, start)
+    found, residual = finish_newton(problem, start)
     assert residual <= 1e-5
     other, theirs = solve_with("interior", problem)
     np.testing.assert_allclose(other.z, found.z, atol=residual + theirs + 1e-9)

@@ -7,6 +7,7 @@ makes it from the children's own noisy answers (`OwnStatistics`), the tree estim
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -139,6 +140,11 @@ class OwnObjective:
 
     answers: Floats
 
+    @cached_property
+    def _cells(self) -> dict[tuple[int, ...], CellFit]:
+        """The fit of every cell by some queries: passes that name the same ones share it."""
+        return {}
+
     def keep(self, children: NDArray[np.bool_]) -> OwnObjective:
         """Return the answers of some of the children."""
         return replace(self, answers=np.ascontiguousarray(self.answers[:, children]))
@@ -161,12 +167,16 @@ class OwnObjective:
             found = structured_quadratic(at, places, weights, self.answers)
             if found is not None:
                 return found
+        if not direct:
+            key = tuple(chosen.tolist())
+            if key not in self._cells:
+                linear = np.einsum("q,qnm->nm", weights, self.answers[places])
+                self._cells[key] = CellFit.of(step.table, gram(labels, weights), linear)
+            return self._cells[key].margin(table, first)
         g = np.einsum("q,qnm->nm", weights, self.answers[places])
         hessian = gram(np.ascontiguousarray(at), weights)
-        if direct:
-            separate = [float(weights[q]) for q in range(len(chosen)) if len(np.unique(at[q])) == at.shape[1]]
-            return Dense(hessian, g, sum(separate), float(weights.min()))
-        return margin_quadratic(step.table, hessian, g, table, first)
+        separate = [float(weights[q]) for q in range(len(chosen)) if len(np.unique(at[q])) == at.shape[1]]
+        return Dense(hessian, g, sum(separate), float(weights.min()))
 
 
 def structured_quadratic(at: Ints, places: Ints, weights: Floats, answers: Floats) -> Structured | None:
@@ -186,36 +196,54 @@ def structured_quadratic(at: Ints, places: Ints, weights: Floats, answers: Float
     return Structured(tuple(queries), np.zeros(n, dtype=np.int64)) if alone and few else None
 
 
-def margin_quadratic(name: str, hessian: Floats, g: Floats, table: Ints, first: Ints) -> Dense:
-    """Reduce a quadratic of cells to a table: its unconstrained estimate and its inverse covariance.
+@dataclass(frozen=True, eq=False)
+class CellFit:
+    """The unconstrained fit of every cell to some queries.
 
     Args:
-        name: of the table. hessian: (n, n). g: (n, m). table: int64 (n,). first: one cell of each row.
-
-    Raises:
-        InternalError: the quadratic does not tell every cell apart.
+        factor: Cholesky factor of its Hessian, as from `cho_factor`. value: the fit, (n, m).
     """
-    answers, of_cell = np.unique(table, return_inverse=True)
-    select = np.zeros((len(answers), len(table)))
-    select[of_cell, np.arange(len(table))] = 1.0
-    try:
-        factor = cho_factor(hessian)
-    except np.linalg.LinAlgError:
-        raise InternalError(
-            f"pass {name!r} needs measured queries that tell every cell apart",
-            code="C057",
-            fix="measure 'detailed' at this level, or list only coarser queries in the pass",
-        ) from None
-    value = select @ cho_solve(factor, g)
-    information = np.linalg.inv(select @ cho_solve(factor, select.T))
-    information = (information + information.T) / 2
-    lowest = float(np.linalg.eigvalsh(information)[0])
-    row_table = of_cell[first]
-    one_row_each = len(first) == len(answers)
-    curvature = lowest * (1 - 1e-9) if one_row_each else 0.0
-    return Dense(
-        information[np.ix_(row_table, row_table)], (information @ value)[row_table], curvature, lowest
-    )
+
+    factor: tuple[Floats, bool]
+    value: Floats
+
+    @staticmethod
+    def of(name: str, hessian: Floats, g: Floats) -> CellFit:
+        """Fit cells.
+
+        Args:
+            name: of the table that is to be fitted. hessian: (n, n), overwritten. g: (n, m).
+
+        Raises:
+            InternalError: the queries do not tell every cell apart.
+        """
+        try:
+            factor = cho_factor(hessian, overwrite_a=True)
+        except np.linalg.LinAlgError:
+            raise InternalError(
+                f"pass {name!r} needs measured queries that tell every cell apart",
+                code="C057",
+                fix="measure 'detailed' at this level, or list only coarser queries in the pass",
+            ) from None
+        return CellFit(factor, cho_solve(factor, g))
+
+    def margin(self, table: Ints, first: Ints) -> Dense:
+        """Return the fit of a table of sums with its inverse covariance as the Hessian.
+
+        Args:
+            table: int64 (n,), answer of each cell. first: one cell of each row.
+        """
+        answers, of_cell = np.unique(table, return_inverse=True)
+        select = np.zeros((len(answers), len(table)))
+        select[of_cell, np.arange(len(table))] = 1.0
+        information = np.linalg.inv(select @ cho_solve(self.factor, select.T))
+        information = (information + information.T) / 2
+        lowest = float(np.linalg.eigvalsh(information)[0])
+        row_table = of_cell[first]
+        one_row_each = len(first) == len(answers)
+        curvature = lowest * (1 - 1e-9) if one_row_each else 0.0
+        linear = information @ (select @ self.value)
+        return Dense(information[np.ix_(row_table, row_table)], linear[row_table], curvature, lowest)
 
 
 def most_dense_rows(plan: Plan) -> int:

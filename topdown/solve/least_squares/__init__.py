@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.solve.least_squares.active_set import finish_split, is_split
+    from topdown.solve.least_squares.active_set import (
+        blas_threads,
+        finish_newton,
+        is_root,
+        is_split,
+        solve_root,
+    )
     from topdown.solve.least_squares.admm import Iterate, run
     from topdown.solve.least_squares.interior_point import StandardForm, polish, standard_form
     from topdown.solve.least_squares.kernels_tree import admm_steps, apply_tree, project_from
@@ -55,11 +61,13 @@ __all__ = [
     "TreeStep",
     "admm_steps",
     "apply_tree",
+    "blas_threads",
     "build_tree",
     "drop_uncertain_queries",
-    "finish_split",
+    "finish_newton",
     "have_common_point",
     "infeasibility_persons",
+    "is_root",
     "is_split",
     "n_answers",
     "nest_answers",
@@ -69,6 +77,7 @@ __all__ = [
     "residual_persons",
     "run",
     "solve",
+    "solve_root",
     "solve_with",
     "standard_form",
     "summing_matrix",

@@ -1,4 +1,4 @@
-"""Finish a split by Newton's method on its active set: what ADMM leaves, in a few linear systems.
+"""Newton's method on the active set, in a few linear systems: the whole root, and what ADMM leaves of a split.
 
 Once it is guessed which entries are zero and which bounds are tight, the optimum is a linear system: each child's table
 follows from multipliers of the parent's rows, and these from a Schur complement summed over children. Entries that come
@@ -12,6 +12,7 @@ Guesses are bounded in number: nothing is taken but what the optimality check ac
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -32,27 +33,49 @@ MOST_GUESSES, CHANCES = (
     4,
 )  # in all; those that may have no fewer wrong entries before one is exchanged at a time
 DAMPING = 1e-6  # of multipliers, relative to the inverse of the largest curvature
+FEW_WRONG = (
+    8  # entries and limits up to which the optimality check is asked: rounding error alone may leave some
+)
 REPEATS = 2  # of one guess: each brings a damped multiplier a million times closer
 OPEN_PERSONS = 1e-9  # entries of the starting table below this are taken for zeros
 
 
 def is_split(problem: Problem) -> bool:
-    """Tell whether Newton's method takes a problem: a split with one optimum, dense, without soft rules."""
+    """Tell whether Newton's method takes a problem as a split: with one optimum, dense, without soft rules."""
     n, m = problem.shape
     rows = (
         m > 1 and np.array_equal(problem.pointers, np.arange(0, n * m + 1, m)) and (problem.sums >= 0).all()
     )
+    return bool(rows and _has_one_optimum(problem))
+
+
+def is_root(problem: Problem) -> bool:
+    """Tell whether it takes a problem as a root: one table with one optimum, dense, without soft rules."""
+    return problem.shape[1] == 1 and _has_one_optimum(problem)
+
+
+def _has_one_optimum(problem: Problem) -> bool:
     one = isinstance(problem.quadratic, Dense | PerChild) and problem.quadratic.curvature > 0
-    return bool(rows and one and not len(problem.compared.rows))
+    return one and not len(problem.compared.rows)
 
 
-def finish_split(problem: Problem, near: Solution) -> tuple[Solution, float]:
+def solve_root(problem: Problem) -> tuple[Solution, float]:
+    """Return a root's optimum and its residual in persons, see `finish_newton`; at first all that may be is free.
+
+    Args:
+        problem: see `is_root`.
+    """
+    inside = problem.allowed & np.repeat(problem.sums != 0, np.diff(problem.pointers))[:, None]
+    return finish_newton(problem, Solution.without_multipliers(problem, inside.astype(np.float64), 0))
+
+
+def finish_newton(problem: Problem, near: Solution) -> tuple[Solution, float]:
     """Return the best point that Newton's method finds from a table near the optimum, and its residual in persons.
 
     Infinite where weights are too far apart for its systems in float64.
 
     Args:
-        problem: see `is_split`. near: where to start; its residual does not matter.
+        problem: see `is_split`, `is_root`. near: where to start; its residual does not matter.
     """
     try:
         with blas_threads(1):  # its systems are small
@@ -73,16 +96,18 @@ def _controller() -> ThreadpoolController:
 
 def _newton(problem: Problem, near: Solution) -> tuple[Solution, float]:
     best, least = near, np.inf
-    newton, guess = NewtonSteps(problem), ActiveSet.of(problem, near)
+    newton = RootSteps(problem) if is_root(problem) else SplitSteps(problem)
+    guess = ActiveSet.of(problem, near)
     fewest, chances = near.z.size + len(guess.tight) + 1, CHANCES
     for step in range(MOST_GUESSES):
         point = newton.solve(guess)
         found = newton.solution(guess, point, near.iterations + step + 1)
-        residual = residual_persons(problem, found)
-        if residual < least:
-            best, least = found, residual
         wrong = newton.wrong(guess, point)
         n_wrong = int(wrong.sum())
+        if n_wrong <= FEW_WRONG or step == MOST_GUESSES - 1:
+            residual = residual_persons(problem, found)
+            if residual < least:
+                best, least = found, residual
         if least <= TARGET_PERSONS or not n_wrong:
             break
         if n_wrong < fewest:
@@ -97,7 +122,7 @@ def _newton(problem: Problem, near: Solution) -> tuple[Solution, float]:
 
 @dataclass(frozen=True, eq=False)
 class SplitMultipliers:
-    """Of the parent's rows (n,), of the fixed table's answers (k, m), and of limits (n_limits,), nonnegative."""
+    """Of each row's or its segment's sum (n,), of the fixed table's answers (k, m), and of limits (n_limits,) >= 0."""
 
     rows: Floats
     fixed: Floats
@@ -155,8 +180,7 @@ class ChildSystem:
     middle: Floats
 
 
-@final
-class NewtonSteps:
+class NewtonSteps(ABC):
     """The linear systems of one problem. Known sums of kinds come first among limits and are always tight."""
 
     def __init__(self, problem: Problem) -> None:
@@ -173,8 +197,48 @@ class NewtonSteps:
         order = np.argsort(self.child, kind="stable")
         self.of_child = np.split(order, np.searchsorted(self.child[order], np.arange(1, problem.shape[1])))
         self.damping = DAMPING / problem.quadratic.largest()
-        self._children: list[ChildSystem] = []  # of the last guess: few change
         self.select = (np.arange(problem.fixed.n_groups)[:, None] == problem.fixed.of).astype(np.float64)
+        self.allowed = problem.allowed
+
+    @abstractmethod
+    def solve(self, guess: ActiveSet) -> Point:
+        """Return the optimum of a guess."""
+
+    def wrong(self, guess: ActiveSet, point: Point) -> Bools:
+        """Tell which entries and then which limits are not what the point asks for, bool (n m + n_limits,)."""
+        p, at = self.problem, point.at
+        d = p.quadratic.gradient(point.x) - at.rows[:, None] - p.fixed.spread(at.fixed)
+        d -= p.bounds.spread(self._bound_multipliers(at))
+        entries = np.where(guess.free, point.x < 0, self.allowed & (d < 0))
+        held = (self.signs * p.bounds.sums(point.x).T[self.child]).sum(axis=1)
+        limits = np.where(guess.tight, at.limits < 0, held > self.most + OPEN_PERSONS)
+        limits[: self.n_known] = False
+        return np.concatenate([entries.reshape(-1), limits])
+
+    def solution(self, guess: ActiveSet, point: Point, steps: int) -> Solution:
+        """Return a point as the optimality check and rounding take it: nonnegative, with the parent's sums."""
+        p = self.problem
+        free = guess.free.reshape(-1)
+        held = np.repeat(np.logical_or.reduceat(free, p.pointers[:-1]), np.diff(p.pointers))
+        inside = np.where(held, free, p.allowed.reshape(-1))
+        z = np.empty(point.x.size)
+        project_segments(point.x.reshape(-1), p.pointers, p.sums, inside, z)
+        bound = p.bounds.signed(self._bound_multipliers(point.at))
+        return Solution(z.reshape(p.shape), point.at.fixed, bound, np.zeros_like(p.compared.most), steps)
+
+    def _bound_multipliers(self, at: SplitMultipliers) -> Floats:
+        out = np.zeros((self.problem.bounds.n_groups, self.problem.shape[1]))
+        np.add.at(out.T, self.child, -self.signs * at.limits[:, None])
+        return out
+
+
+@final
+class SplitSteps(NewtonSteps):
+    """Those of a split: one table a child, coupled by the parent's rows."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._children: list[ChildSystem] = []  # of the last guess: few change
 
     def solve(self, guess: ActiveSet) -> Point:
         """Return the optimum of a guess."""
@@ -223,31 +287,38 @@ class NewtonSteps:
         limits = self.most[child.limits] - self.damping * at.limits[child.limits]
         return np.concatenate([fixed, limits])
 
-    def wrong(self, guess: ActiveSet, point: Point) -> Bools:
-        """Tell which entries and then which limits are not what the point asks for, bool (n m + n_limits,)."""
-        p, at = self.problem, point.at
-        d = p.quadratic.gradient(point.x) - at.rows[:, None] - p.fixed.spread(at.fixed)
-        d -= p.bounds.spread(self._bound_multipliers(at))
-        entries = np.where(guess.free, point.x < 0, p.allowed & (d < 0))
-        held = (self.signs * p.bounds.sums(point.x).T[self.child]).sum(axis=1)
-        limits = np.where(guess.tight, at.limits < 0, held > self.most + OPEN_PERSONS)
-        limits[: self.n_known] = False
-        return np.concatenate([entries.reshape(-1), limits])
 
-    def solution(self, guess: ActiveSet, point: Point, steps: int) -> Solution:
-        """Return a point as the optimality check and rounding take it: nonnegative, with the parent's sums."""
-        p = self.problem
-        open_rows: Bools = np.asarray(guess.free.any(axis=1))
-        inside = np.where(open_rows[:, None], guess.free, p.allowed)
-        z = np.empty(point.x.size)
-        project_segments(point.x.reshape(-1), p.pointers, p.sums, inside.reshape(-1), z)
-        bound = p.bounds.signed(self._bound_multipliers(point.at))
-        return Solution(z.reshape(p.shape), point.at.fixed, bound, np.zeros_like(p.compared.most), steps)
+@final
+class RootSteps(NewtonSteps):
+    """Those of a root: one table, whose segments are ties as its fixed answers and tight limits are."""
 
-    def _bound_multipliers(self, at: SplitMultipliers) -> Floats:
-        out = np.zeros((self.problem.bounds.n_groups, self.problem.shape[1]))
-        np.add.at(out.T, self.child, -self.signs * at.limits[:, None])
-        return out
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        known = np.flatnonzero(problem.sums >= 0)
+        self.segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers))
+        self.sums = problem.sums[known]
+        self.ties = np.vstack([self.select, (known[:, None] == self.segment).astype(np.float64)])
+        self.first = problem.pointers[known]  # one row of each known segment
+        self.allowed = problem.allowed & (problem.sums != 0)[self.segment][:, None]
+
+    def solve(self, guess: ActiveSet) -> Point:
+        """Return the optimum of a guess."""
+        p, damping, at, n_fixed = self.problem, self.damping, guess.at, len(self.select)
+        free, limits = np.flatnonzero(guess.free[:, 0]), np.flatnonzero(guess.tight)
+        ties = np.vstack([self.ties[:, free], p.bounds.by_row(self.signs[limits])[:, free]])
+        factor = cho_factor(self.quadratic.block(0, free), lower=True, overwrite_a=True)
+        both = cho_solve(factor, np.column_stack([self.quadratic.g[free, 0], ties.T]))
+        plain, half = both[:, 0], both[:, 1:]
+        coupled = cho_factor(ties @ half + damping * np.eye(len(ties)))
+        push = np.concatenate([at.fixed[:, 0], at.rows[self.first], -at.limits[limits]])
+        target = np.concatenate([p.fixed.answers[:, 0], self.sums, self.most[limits]])
+        for _ in range(REPEATS):
+            push = cho_solve(coupled, target + damping * push - ties @ plain)
+        x, rows, tight = np.zeros(p.shape), np.zeros(len(p.sums)), np.zeros_like(at.limits)
+        x[free, 0] = plain + half @ push
+        rows[p.sums >= 0] = push[n_fixed : len(self.ties)]
+        tight[limits] = -push[len(self.ties) :]
+        return Point(x, SplitMultipliers(rows[self.segment], push[:n_fixed, None], tight))
 
 
 def inverse_of(matrix: Floats) -> Floats:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from topdown.arrays import Floats
-from topdown.solve.least_squares.active_set import finish_split, is_split
+from topdown.solve.least_squares.active_set import finish_newton, is_split
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
 from topdown.solve.least_squares.problem import Problem, Quadratic, Solution
 
@@ -128,7 +128,7 @@ def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[So
                 return best
         if taken >= finish:
             finish *= LATER_FINISH
-            point, residual = finish_split(problem, step.solution(at, rho, taken))
+            point, residual = finish_newton(problem, step.solution(at, rho, taken))
             if residual <= TARGET_PERSONS:
                 return point, residual
         ratio = primal / max(dual, 1e-300)

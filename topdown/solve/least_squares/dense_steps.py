@@ -1,7 +1,4 @@
-"""Steps of ADMM on dense matrices: one inverse shared by all children, or one of its own for each child.
-
-The root is finished exactly.
-"""
+"""Steps of ADMM on dense matrices: one inverse shared by all children, or one of its own for each child."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ class DenseStep:
     """
 
     threads: int | None = None
-    pace = PenaltySchedule(steps=40, balance=80, polish=80, most=20_000)
+    pace = PenaltySchedule(steps=40, balance=80, polish=20_000, most=20_000)
 
     def __init__(self, problem: Problem, quadratic: Dense, power: float) -> None:
         n, m = problem.shape
@@ -92,37 +89,9 @@ class DenseStep:
         bound = bounds.signed(-rho * self.bound_ratio * at.w)
         return Solution(at.z.copy(), fixed, bound, rho * self.row_ratio[:, None] * at.t, taken)
 
-    def polish(self, z: Floats, taken: int) -> Solution | None:
-        """Solve one column exactly on its positive entries.
-
-        Only for a single column without bounds (the root), where segments and a fixed table are all there is.
-        """
-        p, quadratic = self.problem, self.quadratic
-        if z.shape[1] != 1 or p.bounds.n_groups or len(p.compared.rows) or quadratic.curvature <= 0:
-            return None
-        free = np.flatnonzero(z[:, 0] > 0)
-        segment = np.repeat(np.arange(len(p.sums)), np.diff(p.pointers))[free]
-        known, row = np.unique(segment[p.sums[segment] >= 0], return_inverse=True)
-        kept = np.flatnonzero(p.sums[segment] >= 0)
-        n_fixed, fixed_of = p.fixed.n_groups, p.fixed.of[free]
-        ties = np.zeros((len(known) + n_fixed, len(free)))
-        ties[row, kept] = 1.0
-        ties[len(known) + fixed_of[fixed_of >= 0], np.flatnonzero(fixed_of >= 0)] = 1.0
-        right = np.concatenate([p.sums[known], p.fixed.answers[:, 0]])
-        factor = cho_factor(quadratic.hessian[np.ix_(free, free)])
-        plain, half = cho_solve(factor, quadratic.g[free, 0]), cho_solve(factor, ties.T)
-        x, push = plain, np.zeros(len(right))
-        if n_fixed:  # a table and segments have their totals in common: any multipliers that fit will do
-            push = np.linalg.lstsq(ties @ half, ties @ plain - right, rcond=None)[0]
-            x = plain - half @ push
-        elif len(known):
-            x = plain - half @ np.linalg.solve(ties @ half, ties @ plain - right)
-        if (x < 0).any():
-            return None
-        point = np.zeros_like(z)
-        point[free, 0] = x
-        none = np.zeros((0, 1))
-        return Solution(point, -push[len(right) - n_fixed :, None], none, none, taken)
+    def polish(self, z: Floats, taken: int) -> None:
+        """Return nothing: Newton's method was tried first where there is a short way."""
+        del z, taken
 
 
 ROUNDS = 10

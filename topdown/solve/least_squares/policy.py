@@ -1,5 +1,6 @@
-"""What is tried in turn: ADMM without bounds, ADMM with them, interior points; a linear program tells what has none.
+"""What is tried in turn: without bounds, with them, interior points; a linear program tells what has no table.
 
+A root is solved by Newton's method, a split by ADMM.
 Where ADMM has taken many steps Newton's method is tried from where it is (`active_set.py`), and again after more.
 
 Soft rules: a problem is solved without them first. If its estimate breaks one it is solved again with all of them at a
@@ -21,7 +22,7 @@ from topdown.solve.backends.quadratic_solvers import solve_with as solve_by
 from topdown.solve.backends.scipy_programs import minimise_linear
 from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
-from topdown.solve.least_squares.active_set import blas_threads, finish_split
+from topdown.solve.least_squares.active_set import blas_threads, finish_newton, is_root, solve_root
 from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep
 from topdown.solve.least_squares.interior_point import standard_form
 from topdown.solve.least_squares.lattice_step import LatticeQuadratic, LatticeStep
@@ -70,7 +71,7 @@ def solve(problem: Problem, most_steps: int | None = None, power: float = 0.5) -
         NoSplitError: a linear program finds that the constraints have no common point (I012).
     """
     bounds = problem.bounds
-    found, residual = _by_admm(_without_bounds(problem), most_steps, power)
+    found, residual = _by_newton_or_admm(_without_bounds(problem), most_steps, power)
     if bounds.n_groups:
         if bounds.are_met(bounds.sums(found.z)):
             found = replace(found, bound_multipliers=np.zeros_like(bounds.lower))
@@ -83,10 +84,10 @@ def solve(problem: Problem, most_steps: int | None = None, power: float = 0.5) -
 def _with_bounds(problem: Problem, without: Solution, most_steps: int | None, power: float) -> Solution:
     """Return the solution of a problem whose optimum without bounds breaks some."""
     if without.iterations >= admm.first_finish(problem):  # a hard one: not all its steps once more
-        found, residual = finish_split(problem, without)
+        found, residual = finish_newton(problem, without)
         if residual <= TARGET_PERSONS:
             return found
-    return _by_admm(problem, most_steps, power)[0]
+    return _by_newton_or_admm(problem, most_steps, power)[0]
 
 
 def solve_with(name: str, problem: Problem) -> tuple[Solution, float]:
@@ -100,6 +101,14 @@ def solve_with(name: str, problem: Problem) -> tuple[Solution, float]:
 
 def _without_bounds(problem: Problem) -> Problem:
     return replace(problem, bounds=LowerBounds.none(*problem.shape).floats())
+
+
+def _by_newton_or_admm(problem: Problem, most_steps: int | None, power: float) -> tuple[Solution, float]:
+    if is_root(problem):
+        found, residual = solve_root(problem)
+        if residual <= TARGET_PERSONS:
+            return found, residual
+    return _by_admm(problem, most_steps, power)
 
 
 def _by_admm(problem: Problem, most_steps: int | None, power: float) -> tuple[Solution, float]:

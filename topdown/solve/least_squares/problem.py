@@ -73,8 +73,10 @@ class Dense:
         return power_method(lambda v: np.asarray(self.hessian @ v), len(self.hessian))
 
     def inverse_norm(self, r: Floats, enough: float) -> float:
-        """Return r'H^-1 r."""
-        del enough
+        """Return r'H^-1 r, or r'r over the curvature if that is enough."""
+        bound = float((r * r).sum()) / self.curvature
+        if bound <= enough:
+            return bound
         return max(float((r * cho_solve(cho_factor(self.hessian), r)).sum()), 0.0)
 
 

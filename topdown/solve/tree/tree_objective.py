@@ -18,13 +18,13 @@ from topdown.solve.least_squares import Dense, LatticeQuadratic, PerChild, Stack
 from topdown.solve.least_squares.lattice_step import written_out
 from topdown.solve.noisy_answers import NoisyAnswers
 from topdown.solve.objectives import (
+    CellFit,
     FirstNodes,
     Objective,
     OwnStatistics,
     PassRows,
     Statistics,
     StatisticsOfParts,
-    margin_quadratic,
 )
 from topdown.solve.release_facts import LevelModel
 from topdown.solve.tree.coverage import CoveredLevels, choose_levels
@@ -77,16 +77,27 @@ class TreeObjective:
 
     def _root(self, level: LevelModel, rows: PassRows) -> Dense:
         """Return A + K on cells, or what it says of the pass's table."""
+        if rows.last:
+            labels = level.labels[:, rows.cells]
+            hessian, g = self._on_cells(level, rows.cells)
+            return Dense(hessian, g, _separate(labels, level.weights), float(level.weights.min()))
+        if 0 not in self._cells:
+            self._cells[0] = CellFit.of(rows.step.table, *self._on_cells(level, rows.cells))
+        return self._cells[0].margin(rows.table, rows.first)
+
+    @cached_property
+    def _cells(self) -> dict[int, CellFit]:
+        """The fit of every cell of the root, once it is asked for: all its passes share it."""
+        return {}
+
+    def _on_cells(self, level: LevelModel, cells: Ints) -> tuple[Floats, Floats]:
+        """Return A + K and b of the root on cells."""
         lattice, up = self.tree.lattice, self.tree.levels[0]
-        dense, product = lattice.place[:, rows.cells]
+        dense, product = lattice.place[:, cells]
         equal = lattice.equal_axes(product, product)
-        labels = np.ascontiguousarray(level.labels[:, rows.cells])
         below = written_out(lattice, up.beyond[0][0], up.shape.values[0], dense, equal)
-        hessian = gram(labels, level.weights) + below
-        g = self._linear(0, 0, dense, product)[:, None]
-        if not rows.last:
-            return margin_quadratic(rows.step.table, hessian, g, rows.table, rows.first)
-        return Dense(hessian, g, _separate(labels, level.weights), float(level.weights.min()))
+        hessian = gram(np.ascontiguousarray(level.labels[:, cells]), level.weights) + below
+        return hessian, self._linear(0, 0, dense, product)[:, None]
 
     def _linear(self, depth: int, node: int, dense: Ints, product: Ints) -> Floats:
         """Return b of a node at some cells; 0 where they are closed."""
