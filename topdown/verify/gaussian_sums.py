@@ -11,7 +11,7 @@ keep their digits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -92,25 +92,33 @@ class GaussianSum:
     def epsilon(self, digits: int) -> tuple[float, float]:
         """Return ends of epsilon at delta 10^-digits."""
         tilt = _shared(math.sqrt(digits * math.log(10) / float(self.rho)))
-        return self._ends(lambda losses: losses.epsilon(10.0**-digits), tilt)
+        return self._ends("epsilon", 10.0**-digits, tilt)
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Return ends of delta at an epsilon of at least 0."""
         tilt = _shared(max(epsilon / float(self.rho) - 1, 0.0) / 2)
-        return self._ends(lambda losses: losses.delta(epsilon), tilt)
+        return self._ends("delta", epsilon, tilt)
 
     def power(self, alpha: float) -> tuple[float, float]:
         """Return ends of the power of the best test at a rate of false alarms."""
-        return self._ends(lambda losses: losses.power(alpha), 0.0, NEAR_POWER)
+        return self._ends("power", alpha, 0.0, NEAR_POWER)
 
-    def _ends(self, find: Callable[[_Losses], float], tilt: float, near: float = NEAR) -> tuple[float, float]:
+    def _ends(self, name: str, argument: float, tilt: float, near: float = NEAR) -> tuple[float, float]:
         if self._listed is not None:
-            found = find(self._listed)
+            found: float = getattr(self._listed, name)(argument)
             return found * (1 - EXACT), found * (1 + EXACT)
-        fine, wide = (find(_on_lattice(self._groups, tilt, points)) for points in (POINTS, POINTS // 2))
-        best = fine - (wide - fine) / 3  # what a lattice adds grows with the square of its step
-        off = abs(wide - fine) / 4 + near * abs(fine)
-        return max(best - off, 0.0), best + off
+        return _lattice_ends(self._groups, name, argument, tilt, near)
+
+
+@lru_cache(maxsize=4096)  # a release's statements are checked before its charge and again when it is written
+def _lattice_ends(
+    groups: tuple[Group, ...], name: str, argument: float, tilt: float, near: float
+) -> tuple[float, float]:
+    """Return ends of a number of `_Losses`, from two lattices of which one is twice as fine."""
+    fine, wide = (getattr(_on_lattice(groups, tilt, n), name)(argument) for n in (POINTS, POINTS // 2))
+    best = fine - (wide - fine) / 3  # what a lattice adds grows with the square of its step
+    off = abs(wide - fine) / 4 + near * abs(fine)
+    return max(best - off, 0.0), best + off
 
 
 def _list_sums(groups: Sequence[Group]) -> _Losses | None:
@@ -137,15 +145,16 @@ def _list_sums(groups: Sequence[Group]) -> _Losses | None:
     return _Losses(loss[order], here[order], there[order])
 
 
-def _on_lattice(groups: Sequence[Group], tilt: float, points: int) -> _Losses:
+@lru_cache(maxsize=2)  # all powers of a loss ask for the same two
+def _on_lattice(groups: tuple[Group, ...], tilt: float, points: int) -> _Losses:
     """Return the law on a lattice of so many points around the losses that the tilt makes likely."""
     middle = float(sum((Fraction(n * s * s) / v for v, s, n in groups), Fraction(0)))
     spread = math.sqrt(middle)
     step = 2.0 ** math.ceil(math.log2(2 * WIDE * spread / points))
-    here = _masses(tuple(groups), tilt, step, points)
+    here = _masses(groups, tilt, step, points)
     if tilt:
         return _Losses(*here, here[1])
-    there = _masses(tuple(groups), -1.0, step, points)
+    there = _masses(groups, -1.0, step, points)
     first = min(here[0][0], there[0][0])
     size = round((max(here[0][-1], there[0][-1]) - first) / step) + 1
     both = np.zeros((2, size))

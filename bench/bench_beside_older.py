@@ -1,0 +1,101 @@
+"""CPU seconds of whole commands beside an older checkout's, in one run on one machine.
+
+Run: `python -m bench.bench_beside_older CHECKOUT [ROW ...]`, where CHECKOUT has its own `.venv/bin/topdown`; without
+rows all of them. Each command runs once in both checkouts uncounted, then they take turns three times; medians and
+their ratio, children included, one worker. Real blocks of Rhode Island are read from ../shared.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+DATA = HERE.parent / "shared" / "data" / "rhode_island_2010"
+RUNS = 3
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """One version of the programs, with its own environment."""
+
+    folder: Path
+
+    def topdown(self, *arguments: object) -> str:
+        """Run a command (CalledProcessError if it fails) and return what it says."""
+        command = [str(self.folder / ".venv" / "bin" / "topdown"), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=True)
+        return done.stdout
+
+    def offers(self, command: str, option: str) -> bool:
+        """Tell whether a command of this version has an option."""
+        return option in self.topdown(command, "--help")
+
+
+def rhode_island(settings: str) -> Callable[[Checkout, Path], list[object]]:
+    """Return what sets up a release of real Rhode Island blocks and returns the command that makes it."""
+
+    def set_up(checkout: Checkout, folder: Path) -> list[object]:
+        run = folder / "run.toml"
+        files = ["--records", DATA / "persons.csv.gz", "--leaves", DATA / "blocks.csv.gz"]
+        registry = ["--registry", folder] if checkout.offers("init", "--registry") else []
+        checkout.topdown("init", "--settings", settings, *files, "--out", run, *registry)
+        return ["generate", run, "--out", folder / "release", "--yes", "--workers", 1]
+
+    return set_up
+
+
+def extension(people: int) -> Callable[[Checkout, Path], list[object]]:
+    """Return what releases made-up people under P.L. 94-171 and returns the command that extends it to DHC persons."""
+
+    def set_up(checkout: Checkout, folder: Path) -> list[object]:
+        checkout.topdown("synth", "--schema", "dhc_persons", "--people", people, "--out", folder, "--force")
+        base, run = folder / "base", folder / "run.toml"
+        checkout.topdown("generate", folder / "base.toml", "--out", base, "--yes", "--workers", 1)
+        return ["extend", run, "--base", base, "--out", folder / "release", "--yes", "--workers", 1]
+
+    return set_up
+
+
+def plain(*arguments: object) -> Callable[[Checkout, Path], list[object]]:
+    """Return what needs no set-up."""
+    return lambda checkout, folder: list(arguments)
+
+
+ROWS = {
+    "help": plain("--help"),
+    "pairs": plain("account", "--dhc2020", "--delta", "1e-10"),
+    "marginal_first": rhode_island("pl94_2020_marginal_first"),
+    "tree": rhode_island("pl94_2020_tree"),
+    "extension_20k": extension(20_000),
+    "extension_100k": extension(100_000),
+}
+
+
+def seconds(checkout: Checkout, row: str) -> float:
+    """Return the CPU seconds of a row's command, its processes included."""
+    with tempfile.TemporaryDirectory() as name:
+        command = ROWS[row](checkout, Path(name))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        checkout.topdown(*command)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main(folder: str, *rows: str) -> None:
+    """Print a line a row."""
+    now, older = Checkout(HERE), Checkout(Path(folder).resolve())
+    for row in rows or ROWS:
+        found = [(seconds(now, row), seconds(older, row)) for _ in range(RUNS + 1)][1:]
+        mine, theirs = (statistics.median(column) for column in zip(*found, strict=True))
+        print(f"{row:16} {mine:8.2f} CPU s, older {theirs:8.2f}: {mine / theirs:.2f} x", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
