@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import solver_twins as reference
-from topdown.solve import gram, has_negative_cycle, project_segments
+from topdown.solve import gram, has_negative_cycle, occurring, project_segments
 
 
 @given(st.integers(0, 10_000))
@@ -43,3 +43,13 @@ def test_a_costly_flow_is_not_called_optimal() -> None:
     dear, cheap = np.array([1, 0, 1, 0]), np.array([0, 1, 0, 1])
     assert has_negative_cycle(tails, heads, capacities, costs, dear, 4)
     assert not has_negative_cycle(tails, heads, capacities, costs, cheap, 4)
+
+
+@given(st.lists(st.integers(0, 40), max_size=60))
+def test_codes_are_counted_as_sorting_would(codes: list[int]) -> None:
+    """Nodes of flow networks are numbered by it: a wrong place would send records to another area."""
+    here = np.array(codes, dtype=np.int64)
+    present, place = occurring(here)
+    found, number = np.unique(here, return_inverse=True)
+    np.testing.assert_array_equal(present, found)
+    np.testing.assert_array_equal(place, number)

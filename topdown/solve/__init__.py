@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         SubsetLimits,
         group_sums,
         limit_excess,
+        occurring,
     )
     from topdown.solve.kernel_cache import compile_kernels, is_compiled
     from topdown.solve.kernels_shared import gram, has_negative_cycle, project_base, project_segments
@@ -140,6 +141,7 @@ __all__ = [
     "node_ranges",
     "node_runs",
     "objective_gap",
+    "occurring",
     "open_release",
     "product_query",
     "project_base",

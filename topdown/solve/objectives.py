@@ -18,7 +18,7 @@ from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError
 from topdown.model import refines
 from topdown.plan import LevelPlan, Pass, Plan
-from topdown.solve.group_constraints import FixedTable
+from topdown.solve.group_constraints import FixedTable, occurring
 from topdown.solve.kernels_shared import gram
 from topdown.solve.least_squares import MOST_CROSSING, Dense, Partition, PerChild, Structured
 from topdown.solve.noisy_answers import NoisyAnswers
@@ -175,7 +175,9 @@ class OwnObjective:
             return self._cells[key].margin(table, first)
         g = np.einsum("q,qnm->nm", weights, self.answers[places])
         hessian = gram(np.ascontiguousarray(at), weights)
-        separate = [float(weights[q]) for q in range(len(chosen)) if len(np.unique(at[q])) == at.shape[1]]
+        separate = [
+            float(weight) for weight, here in zip(weights, at, strict=True) if np.bincount(here).max() == 1
+        ]
         return Dense(hessian, g, sum(separate), float(weights.min()))
 
 
@@ -233,7 +235,7 @@ class CellFit:
         Args:
             table: int64 (n,), answer of each cell. first: one cell of each row.
         """
-        answers, of_cell = np.unique(table, return_inverse=True)
+        answers, of_cell = occurring(table)
         select = np.zeros((len(answers), len(table)))
         select[of_cell, np.arange(len(table))] = 1.0
         information = np.linalg.inv(select @ cho_solve(self.factor, select.T))

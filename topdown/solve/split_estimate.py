@@ -26,6 +26,7 @@ from topdown.solve.group_constraints import (
     LowerBounds,
     SubsetLimits,
     group_sums,
+    occurring,
 )
 from topdown.solve.least_squares import Dense, Problem, Solution, Structured, policy
 from topdown.solve.least_squares.policy import priced_rules
@@ -203,7 +204,7 @@ def estimate(
         known = (split.counts is not None or family.exact.n_groups) and fixed.n_groups and not last
         if known and refines(fixed.of, table):
             continue  # exact statistics fix this table already
-        answers, group = np.unique(table, return_inverse=True)
+        answers, group = occurring(table)
         # At the root, bounds rarely matter before the last pass: leave them out, look, and refine if they do.
         for refine in (False, True) if split.counts is None and not last and not over_persons else (True,):
             problem, row_of_cell, back = _pass_problem(
@@ -222,7 +223,7 @@ def estimate(
         n_problems += 1
         n_variables += problem.allowed.size
         unique &= _tells_apart(level, split, step, table)
-        fixed = FixedTable(group.reshape(-1).astype(np.int64), values)
+        fixed = FixedTable(group, values)
     return z, Fit(worst, iterations, n_problems, n_variables, unique)
 
 

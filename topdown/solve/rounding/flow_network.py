@@ -17,7 +17,7 @@ import numpy as np
 from topdown.arrays import Floats, Ints
 from topdown.model import FlowArcs
 from topdown.solve.backends import Network
-from topdown.solve.group_constraints import Bounds, FixedTable
+from topdown.solve.group_constraints import Bounds, FixedTable, occurring
 from topdown.solve.rounding.chain import BoundPositions, NoFlow
 
 
@@ -155,10 +155,11 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
     first_node: list[int] = [1]
     occurs: list[Ints] = []
     for key in keys:
-        present, number = np.unique(key[row] * m + child, return_inverse=True)
         if through_kinds and not occurs:
             present, number = np.arange(m), child  # every child's people pass through its network
-        node_of.append(number.reshape(-1).astype(np.int64))
+        else:
+            present, number = occurring(key[row] * m + child)
+        node_of.append(number)
         occurs.append(present)
         first_node.append(first_node[-1] + len(present))
     known = problem.sums >= 0
@@ -186,8 +187,9 @@ def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Networ
             most = must
         if (most < must).any() or (must < 0).any():
             raise UnroundableError
-        np.add.at(supplies, tail, -must)
-        np.add.at(supplies, head, must)
+        forced = np.flatnonzero(must)
+        np.subtract.at(supplies, tail[forced], must[forced])
+        np.add.at(supplies, head[forced], must[forced])
         for capacity, slope in _l1_pieces(base + must, value, most - must):
             keep = capacity > 0
             tails.append(tail[keep])
@@ -262,9 +264,8 @@ def _tree_values(
     m = problem.estimate.shape[1]
     code = (problem.chain[t][:, None] * m + np.arange(m)[None, :]).reshape(-1)
     size = (int(problem.chain[t].max(initial=0)) + 1) * m
-    base, value = np.zeros(size, dtype=np.int64), np.zeros(size)
-    np.add.at(base, code, whole.reshape(-1))
-    np.add.at(value, code, problem.estimate.reshape(-1))
+    base = np.bincount(code, weights=whole.reshape(-1), minlength=size).astype(np.int64)  # exact below 2^53
+    value = np.bincount(code, weights=problem.estimate.reshape(-1), minlength=size)
     most = np.bincount(code[up.reshape(-1)], minlength=size)
     return base[occurs], value[occurs], most[occurs]
 

@@ -17,7 +17,7 @@ from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError, NoSplitError
 from topdown.solve.backends import Network, ortools_flow
 from topdown.solve.backends.scipy_programs import RoundingProgram, UndecidedError
-from topdown.solve.group_constraints import RowGroups, signed_classes
+from topdown.solve.group_constraints import RowGroups, occurring, signed_classes
 from topdown.solve.kernels_shared import has_negative_cycle
 from topdown.solve.rounding.flow_network import RoundingProblem, UnroundableError, build_network, whole_parts
 
@@ -64,10 +64,10 @@ def _round_entries(
     for table, weight in zip(problem.chain[:-1], problem.weights[:-1], strict=True):
         if not weight:
             continue
-        present, group = np.unique(table[row] * m + child, return_inverse=True)
+        present, group = occurring(table[row] * m + child)
         off = np.zeros(((int(table.max(initial=0)) + 1), m))
         np.add.at(off, table, problem.estimate - whole)
-        program.near(program.sums(group.reshape(-1), len(present)), off.reshape(-1)[present], float(weight))
+        program.near(program.sums(group, len(present)), off.reshape(-1)[present], float(weight))
     soft, most = _soft_rule_rows(problem, whole, row, child)
     for _ in range(MAX_CUTS):  # limits on kinds are added where an answer breaks them
         found = program.solve(soft, most)
