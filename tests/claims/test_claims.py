@@ -71,6 +71,14 @@ CASES = {
         *("optimal noise", "restore the ledger (early)"),
         "generate second",
     ),
+    "an old registry beside moved records, from where no ledger is seen": (
+        *(RELEASED, "move the records", "restore the registry (early)"),
+        "begin elsewhere",
+    ),
+    "an old registry in a moved folder, from where no ledger is seen": (
+        *(RELEASED, "move the folder of records", "restore the registry (early)"),
+        "begin elsewhere",
+    ),
     "a certificate that promises more": (RELEASED, "change certificate.json of first"),
 }
 NO_MARK, NO_REGISTRY, NO_LOOK = (
