@@ -64,7 +64,7 @@ ADAPTERS = {
     "networkx": {"tests/oracles/networkx_flow.py"},
     "pandas": {"topdown/app/read_release.py"},
     "ray": {"topdown/workers/ray.py"},
-    "duckdb": {"topdown/inputs/duckdb_tables.py"},
+    "duckdb": {"topdown/inputs/database_tables.py"},
 }
 
 

@@ -1,4 +1,7 @@
-"""Search for counterexamples of SECURITY.md: python -m tests.claims [--minutes 60] [--depth 4]."""
+"""Search for counterexamples of SECURITY.md: python -m tests.claims [--minutes 60] [--depth 4].
+
+With --page, write the table of SECURITY.md from claims.toml instead.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.claims.claim_records import PAGE, page_with, read_claims
 from tests.claims.moves import STARTS
 from tests.claims.search import search
 
@@ -17,7 +21,11 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--start", action="append", choices=tuple(STARTS))
+    parser.add_argument("--page", action="store_true")
     asked = parser.parse_args()
+    if asked.page:
+        PAGE.write_text(page_with(read_claims()))
+        return 0
     n_found = 0
     with TemporaryDirectory() as folder:
         starts = asked.start or tuple(STARTS)

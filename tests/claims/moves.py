@@ -12,24 +12,28 @@ from pathlib import Path
 from typing import Any
 
 from pgsr.cli import main as pgsr_main
-from tests.claims.world import World
+from tests.claims.world import Pair, World
 from tests.helpers.attacked import Said, topdown
 from tests.helpers.killed import is_killed
 from tests.helpers.small_release import edit_table, reseal
 
-RESTORED_TOGETHER = "ledger and registry restored together"
-MADE_AFTER_REMOVAL = "registry removed and another ledger made"
 Word = str | Callable[[World], object]
 
 
 @dataclass(frozen=True)
 class Move:
-    """One step: its name in a report, when it can be made, what it does, whether it changes files of a release."""
+    """One step: its name in a report, when it can be made, what it does.
+
+    Args:
+        forges: whether it changes files of a release.
+        of_disk: whether it changes ledgers or registries behind the programs' back.
+    """
 
     name: str
     can: Callable[[World], bool]
     act: Callable[[World], Said | None]
     forges: bool = False
+    of_disk: bool = False
 
 
 def pgsr(*arguments: object) -> Said:
@@ -105,6 +109,13 @@ def _both_at_once(world: World) -> None:
         os.waitpid(child, 0)
 
 
+def _extend(world: World) -> Said:
+    return topdown(
+        *("extend", world.office / "more.toml", "--base", world.releases / "first"),
+        *("--out", world.releases / "more", "--yes", "--workers", 1),
+    )
+
+
 def _move_records(world: World) -> None:
     """Move the file of records to another disk and say so in the run files; what lies beside it stays."""
     world.other_disk.mkdir()
@@ -130,7 +141,7 @@ def _name_other_disk(world: World) -> None:
 
 def _begin_elsewhere(world: World) -> Said:
     """Write a run file of the same data set in another folder, make a ledger for it, and release from it."""
-    _note_removed(world)
+    _note_removed(world, "people")
     run = world.elsewhere / "third.toml"
     places = [
         os.path.relpath(at, run.parent) for at in (world.records / "people.csv", world.office / "leaves.csv")
@@ -144,15 +155,15 @@ def _begin_elsewhere(world: World) -> Said:
     )
 
 
-def _note_removed(world: World) -> None:
+def _note_removed(world: World, data_set: str) -> None:
     """Note that nothing is left that could say which ledger serves the records."""
-    if not _beside_records(world):
-        world.note_exception(MADE_AFTER_REMOVAL)
+    if not world.registries(data_set):
+        world.note_second()
 
 
 def _begin_groups_elsewhere(world: World) -> Said:
     """Do the same with group sizes."""
-    _note_removed(world)
+    _note_removed(world, "groups")
     run = world.elsewhere / "groups.toml"
     places = [os.path.relpath(world.office / at, run.parent) for at in ("data/groups.csv", "regions.csv")]
     world.write_groups(run, *places)
@@ -172,13 +183,6 @@ def _back_up(slot: str) -> Move:
     return Move(f"back up ({slot})", lambda w: w.ledger.exists() and not (w.kept / slot).exists(), act)
 
 
-def _note_put_back(world: World, what: str) -> None:
-    """Note that ledger or registry is an older one now, cut or removed; both are as if nothing had happened since."""
-    world.note_exception(f"{what} put back")
-    if {"ledger put back", "registry put back"} <= world.seen.exceptions:
-        world.note_exception(RESTORED_TOGETHER)
-
-
 def _restore(slot: str, what: str) -> Move:
     def act(world: World) -> None:
         for path in (world.kept / slot).rglob("*"):
@@ -188,9 +192,8 @@ def _restore(slot: str, what: str) -> Move:
                 if not is_book:
                     target = world.records / target.name
                 shutil.copy2(path, target)
-        _note_put_back(world, what)
 
-    return Move(f"restore the {what} ({slot})", lambda w: (w.kept / slot).exists(), act)
+    return Move(f"restore the {what} ({slot})", lambda w: (w.kept / slot).exists(), act, of_disk=True)
 
 
 def _books(world: World) -> list[Path]:
@@ -205,13 +208,11 @@ def _beside_records(world: World) -> list[Path]:
 def _remove_books(world: World) -> None:
     for path in _books(world):
         path.unlink()
-    _note_put_back(world, "ledger")
 
 
 def _cut_books(world: World) -> None:
     for path in _books(world):
         _cut(path)
-    _note_put_back(world, "ledger")
 
 
 def _remove_registries(world: World) -> None:
@@ -274,6 +275,10 @@ PEOPLE_MOVES = (
         *("--out", _in_releases("chosen")),
     ),
     _command("audit the ledger", _always, "audit", "--ledger", lambda world: world.ledger, "--json"),
+    _command(
+        *("audit with the registry", _always, "audit", "--ledger", lambda world: world.ledger),
+        *("--registry", lambda world: world.records, "--json"),
+    ),
     _command("make the ledger", _always, "ledger", "new", _in_office("first.toml")),
     _command(
         *("attest", _always, "ledger", "attest", _in_office("first.toml"), "--by", "A. Person"),
@@ -284,6 +289,7 @@ PEOPLE_MOVES = (
     Move("begin elsewhere", lambda w: not w.elsewhere.exists(), _begin_elsewhere),
     Move("move the records", lambda w: not w.other_disk.exists(), _move_records),
     Move("move the folder of records", lambda w: not w.other_disk.exists(), _move_folder),
+    Move("extend first", lambda w: _has("first")(w) and _lacks("more")(w), _extend),
     Move("release twice at once", lambda w: _lacks("first")(w) and _lacks("second")(w), _both_at_once),
     *(_killed(step) for step in (4, 9, 14, 19, 24)),
 )
@@ -302,9 +308,9 @@ GROUP_MOVES = (
     Move("begin groups elsewhere", lambda w: not w.elsewhere.exists(), _begin_groups_elsewhere),
 )
 DISK_MOVES = (
-    Move("remove the ledger", lambda w: bool(_books(w)), _remove_books),
-    Move("remove the registry", lambda w: bool(_beside_records(w)), _remove_registries),
-    Move("cut the ledger", lambda w: bool(_books(w)), _cut_books),
+    Move("remove the ledger", lambda w: bool(_books(w)), _remove_books, of_disk=True),
+    Move("remove the registry", lambda w: bool(_beside_records(w)), _remove_registries, of_disk=True),
+    Move("cut the ledger", lambda w: bool(_books(w)), _cut_books, of_disk=True),
     _back_up("late"),
     *(_restore(slot, what) for slot in ("early", "late") for what in ("ledger", "registry")),
 )
@@ -313,23 +319,33 @@ FILE_MOVES = (
     _forge("certificate.json", _flatter),
     _forge("ledger.jsonl", _cut),
 )
+GAUSSIAN, GEOMETRIC, OPTIMAL = "discrete_gaussian", "geometric", "optimal"
+PLAIN_MOVES = tuple(move for move in PEOPLE_MOVES if move.name not in ("extend first", "choose"))
+"""Those of offices whose ledger takes no rho: the extension costs rho, and no choice costs a delta."""
 STARTS = {
-    "an office": ((), (*PEOPLE_MOVES, *DISK_MOVES)),
-    "an office with a release": (("generate first",), (*PEOPLE_MOVES, *DISK_MOVES, *FILE_MOVES)),
-    "groups": ((), (*GROUP_MOVES, *DISK_MOVES)),
-    "groups with a release": (("release groups",), (*GROUP_MOVES, *DISK_MOVES)),
+    "an office": ((), (*PEOPLE_MOVES, *DISK_MOVES), GAUSSIAN),
+    "an office with a release": (("generate first",), (*PEOPLE_MOVES, *DISK_MOVES, *FILE_MOVES), GAUSSIAN),
+    "an office with an extension": (
+        ("generate first", "extend first"),
+        (*PEOPLE_MOVES, *DISK_MOVES),
+        GAUSSIAN,
+    ),
+    "geometric noise": (("generate first",), (*PLAIN_MOVES, *DISK_MOVES, *FILE_MOVES), GEOMETRIC),
+    "optimal noise": (("generate first",), (*PLAIN_MOVES, *DISK_MOVES, *FILE_MOVES), OPTIMAL),
+    "groups": ((), (*GROUP_MOVES, *DISK_MOVES), GAUSSIAN),
+    "groups with a release": (("release groups",), (*GROUP_MOVES, *DISK_MOVES), GAUSSIAN),
 }
-"""Where a search begins: moves that are made first, and those that are tried after them."""
+"""Where a search begins: moves that are made first, those that are tried after them, and the noise of the office."""
 BY_NAME = {move.name: move for move in (*PEOPLE_MOVES, *GROUP_MOVES, *DISK_MOVES, *FILE_MOVES)}
 
 
 def begin(world: World, *names: str) -> None:
     """Make the ledgers of the office, keep copies of them, and make some moves that must succeed."""
-    for run in ("first", "second"):
-        assert topdown("ledger", "new", world.office / f"{run}.toml").code == 0
-    assert pgsr("ledger", "new", world.office / "groups.toml").code == 0
+    for run in sorted(set(world.office.glob("*.toml")) - set(world.office.glob("*.*.toml"))):
+        assert (pgsr if run.stem == "groups" else topdown)("ledger", "new", run).code == 0
     _back_up("early").act(world)
     for name in names:
         said = BY_NAME[name].act(world)
         assert said is None or said.code == 0, said.err
     world.look()
+    world.note_written({"people": Pair(), "groups": Pair()})

@@ -9,11 +9,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from tests.claims.moves import BY_NAME, MADE_AFTER_REMOVAL, RESTORED_TOGETHER, STARTS, Move, begin, pgsr
-from tests.claims.world import LIMIT, Seen, World
+from tests.claims.moves import BY_NAME, STARTS, Move, begin, pgsr
+from tests.claims.world import COST, DELTA, LIMIT, Seen, World
 from tests.helpers.attacked import Said, topdown
 
+STATED_IN_FULL, WITHIN_LIMIT = "stated in full", "within the limit"
+VERIFIED, ANSWERED = "verified as finished", "answered"
+PROPERTIES = {
+    STATED_IN_FULL: "whoever states what everything released costs states at least what was drawn",
+    WITHIN_LIMIT: "nothing is drawn beyond the limit",
+    VERIFIED: "verify passes a release as it was finished, and no other folder",
+    ANSWERED: "a command ends with an answer or an error of its own, not with an internal error",
+}
+"""What must hold after every sequence of moves."""
 QUALIFIED = ("attested", "according to a copy")
 """Words by which a statement names whom or what it relies on, so that it claims no more than that."""
 
@@ -31,42 +41,53 @@ class Counterexample:
 
 
 def false_claims(world: World, move: Move) -> Iterator[str]:
-    """Make a move; name the claims that it made false, by the observer's own count and by digests of whole folders.
-
-    * Whoever states what everything released costs states at least what was drawn.
-    * Nothing is drawn beyond the limit.
-    * verify passes a release as it was finished, and no other folder.
-    * A command ends with an answer or an error of its own, not with an internal error.
-    """
-    drawn_before = world.seen.drawn
+    """Make a move; name the properties that it broke, by the observer's own count and by digests of whole folders."""
+    drawn_before, pairs = world.seen.drawn, world.pairs()
     digests = {name: world.digest(name) for name in world.seen.finished}
     said = move.act(world)
     statements, new = world.look(None if move.forges else digests)
+    if move.of_disk:
+        world.note_put_back()
+    else:
+        world.note_written(pairs)
     yield from _of_answers(said, statements)
     yield from _of_verify(world, new)
-    if world.seen.exceptions & {RESTORED_TOGETHER, MADE_AFTER_REMOVAL}:
-        return
-    qualified = [one for one in statements if _relies_on_others(one)]
     for one in statements:
-        if one not in qualified and Fraction(one["charged"]) < world.seen.drawn:
-            yield f"{one['at']} states {one['charged']} for everything; {world.seen.drawn} was drawn"
-    if world.seen.drawn > max(LIMIT, drawn_before) and not qualified:
-        yield f"{world.seen.drawn} was drawn under a limit of {LIMIT}"
+        if not _relies_on_others(one):
+            yield from _of_statement(world, one)
+    if world.seen.drawn > drawn_before:
+        for elsewhere in {False, world.seen.second}:
+            owed = world.seen.owed(elsewhere=elsewhere)
+            if owed > LIMIT and not _is_attested(world):
+                yield f"{WITHIN_LIMIT}: {owed} was drawn under a limit of {LIMIT}"
 
 
-def _relies_on_others(statement: dict[str, object]) -> bool:
+def _of_statement(world: World, one: dict[str, Any]) -> Iterator[str]:
+    owed = world.seen.owed(elsewhere=one["elsewhere"])
+    if Fraction(one["charged"]) < owed:
+        yield f"{STATED_IN_FULL}: {one['at']} states {one['charged']} for everything; {owed} was drawn"
+    if world.mechanism == "optimal" and Fraction(one["charged_delta"]) < DELTA * owed / COST:
+        yield f"{STATED_IN_FULL}: {one['at']} states delta {one['charged_delta']}; {owed} was drawn"
+
+
+def _is_attested(world: World) -> bool:
+    """Tell whether a person stands for the ledger: from then on everything that is stated says so."""
+    return any(b'"kind":"vouch"' in (pair.ledger or b"") for pair in world.pairs().values())
+
+
+def _relies_on_others(statement: dict[str, Any]) -> bool:
     """Tell whether a statement says that it relies on a person or a copy, and so claims no more than these."""
     return statement.get("newest") is False or any(word in str(statement).lower() for word in QUALIFIED)
 
 
-def _of_answers(said: Said | None, statements: list[dict[str, object]]) -> Iterator[str]:
+def _of_answers(said: Said | None, statements: list[dict[str, Any]]) -> Iterator[str]:
     """Look at what a command answered; add what it states of everything released."""
     if said is None:
         return
     if said.code == 4 or "Traceback" in said.err or "error[X001]" in said.err:
-        yield "a command ended in an internal error"
+        yield f"{ANSWERED}: a command ended in an internal error: {said.err[:300]}"
     if said.code == 0 and '"topdown.audit.ledger"' in said.out:
-        statements.append(said.document | {"at": "the audit of the ledger"})
+        statements.append(said.document | {"at": "the audit of the ledger", "elsewhere": False})
 
 
 def _of_verify(world: World, new: Iterable[str]) -> Iterator[str]:
@@ -78,7 +99,7 @@ def _of_verify(world: World, new: Iterable[str]) -> Iterator[str]:
         passes = folder.exists() and _verify(name, folder).code == 0
         if passes != is_whole:
             verdict, state = "passes" if passes else "refuses", "is whole" if is_whole else "was changed"
-            yield f"verify {verdict} {name}, which {state}"
+            yield f"{VERIFIED}: verify {verdict} {name}, which {state}"
 
 
 def _verify(name: str, folder: Path) -> Said:
@@ -87,7 +108,7 @@ def _verify(name: str, folder: Path) -> Said:
 
 def replay(folder: Path, start: str, *moves: str) -> list[str]:
     """Make moves one after the other in an empty folder; return the claims that are false after any of them."""
-    world = World(folder / "world")
+    world = World(folder / "world", STARTS[start][2])
     begin(world, *STARTS[start][0])
     found: list[str] = []
     for name in moves:
@@ -108,7 +129,7 @@ def search(
     for number, start in enumerate(starts):
         end = time.monotonic() + seconds / len(starts)
         scratch = folder / str(number)
-        world = World(scratch / "world")
+        world = World(scratch / "world", STARTS[start][2])
         begin(world, *STARTS[start][0])
         yield from _breadth_first(world, start, scratch / "states", depth, end)
         shutil.rmtree(scratch)

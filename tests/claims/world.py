@@ -15,20 +15,77 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.attacked import body_of
+from tests.helpers.attacked import body_of, shipped
 from tests.helpers.runs import run_text
 
 LIMIT = Fraction(3)
 COST = Fraction(2)
 """What one release costs: two of them are more than the limit."""
-DATA_SET = "people"
-PEOPLE = "geocode,dwelling,sex,age,count\n" + "".join(
-    f"{code},home,{sex},18_64,5\n" for code in ("111", "112", "121") for sex in ("female", "male")
+TOGETHER = (
+    "ledger and registry are restored together from one backup, or the registry is restored and the ledger cut or "
+    "removed to fit it"
+)
+UNNOTICED = (TOGETHER, "the registry is removed and another ledger made")
+"""What SECURITY.md says that no program can notice: `Pair.is_older`, and `Seen.second`."""
+EXTRA = Fraction(1)
+"""What the extension of a release costs: with it the limit is reached."""
+DELTA = Fraction(1, 100_000)
+"""What a release with optimal noise costs beside its epsilon."""
+PEOPLE = "geocode,dwelling,sex,age,job,count\n" + "".join(
+    f"{code},home,{sex},18_64,{job},{count}\n"
+    for code in ("111", "112", "121")
+    for sex, job, count in (("female", "none", 2), ("female", "some", 3), ("male", "some", 5))
+)
+WITH_JOBS = '[[attribute]]\nname = "job"\nlabels = ["none", "some"]\n'
+"""What the schema of the extension has beside toy's attributes."""
+EXTENDED = f'[budget]\nrho = "{EXTRA}"\n[base.map]\n' + "".join(
+    f'{name} = "{name}"\n' for name in ("dwelling", "sex", "age")
+)
+EXTENDED += "".join(
+    f'[[level]]\nname = "{name}"\nshare = "1/3"\n'
+    'passes = [{ queries = ["detailed"], table = "detailed" }]\n'
+    'rounding = [{ table = "detailed", weight = 1 }]\n[level.queries]\n"detailed" = "1"\n'
+    for name in ("land", "county", "block")
 )
 LEAVES = "geocode,homes,dormitories,barracks\n111,2,0,0\n112,2,0,0\n121,3,0,0\n"
 CANDIDATES = "candidate,geocode\nNorth,111\nSouth,112\nWest,121\n"
 GROUPS = "region,size,count\n01,1,3\n01,2,2\n02,1,4\n02,3,1\n"
+ELSEWHERE = ("third", "groups-elsewhere")
+"""Names of the releases that run files elsewhere make."""
 REGIONS = "region,parent,level\n0,,nation\n01,0,district\n02,0,district\n"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A ledger of the office and the registry beside the records that names it, as bytes; None where there is none."""
+
+    ledger: bytes | None = None
+    registry: bytes | None = None
+
+    @property
+    def charged(self) -> Fraction:
+        """Every loss that the ledger holds."""
+        lines = [json.loads(line) for line in (self.ledger or b"").splitlines()]
+        return sum((Fraction(line["loss"]) for line in lines if "loss" in line), Fraction(0))
+
+    @property
+    def fits(self) -> bool:
+        """Tell whether the ledger holds the record that the registry's mark names; none fits a mark of one record."""
+        if self.registry is None:
+            return False
+        mark, lines = (
+            json.loads(self.registry.splitlines()[-1]),
+            (self.ledger or b"").splitlines(),
+        )
+        n = int(mark["records"])
+        if not lines:
+            return n == 1
+        return n <= len(lines) and hashlib.sha256(lines[n - 1]).hexdigest() == mark["head"]
+
+    def is_older(self, written: Pair) -> bool:
+        """Tell whether both are older than the last that a program wrote, and yet fit each other."""
+        ledger_lacks = not (self.ledger or b"").startswith(written.ledger or b"")
+        return ledger_lacks and self.registry != written.registry and self.fits
 
 
 @dataclass(frozen=True)
@@ -36,19 +93,31 @@ class Seen:
     """What was observed so far.
 
     Args:
-        draws: loss of every noisy table and choice ever found on the disk, by kind and digest.
+        draws: loss of every noisy table and choice ever found on the disk, by kind and digest, and whether it was
+            drawn by the run file elsewhere.
         finished: SHA-256 of all files of each finished release, when it was first seen.
-        exceptions: names of what has happened that SECURITY.md says no program can notice.
+        written: ledger and registry of each data set as a program last wrote them.
+        forgiven: loss that the ledger of a data set forgot when it was put back together with its registry: SECURITY.md
+            says that no program can notice it.
+        second: whether a ledger was made elsewhere when no registry was left, which nobody can notice either.
     """
 
-    draws: dict[str, Fraction] = field(default_factory=dict)
+    draws: dict[str, tuple[Fraction, bool]] = field(default_factory=dict)
     finished: dict[str, str] = field(default_factory=dict)
-    exceptions: frozenset[str] = frozenset()
+    written: dict[str, Pair] = field(default_factory=dict)
+    forgiven: dict[str, Fraction] = field(default_factory=dict)
+    second: bool = False
 
     @property
     def drawn(self) -> Fraction:
         """Loss of everything that was drawn."""
-        return sum(self.draws.values(), Fraction(0))
+        return sum((loss for loss, _ in self.draws.values()), Fraction(0))
+
+    def owed(self, *, elsewhere: bool = False) -> Fraction:
+        """Return the least that a ledger must account for, the office's or the one elsewhere."""
+        forgotten = Fraction(0) if elsewhere and self.second else sum(self.forgiven.values(), Fraction(0))
+        own = (loss for loss, where in self.draws.values() if not self.second or where == elsewhere)
+        return sum(own, Fraction(0)) - forgotten
 
 
 class World:
@@ -56,10 +125,11 @@ class World:
 
     Args:
         root: an empty folder that the world has to itself.
+        mechanism: of its releases of people.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root, self.seen = root, Seen()
+    def __init__(self, root: Path, mechanism: str = "discrete_gaussian") -> None:
+        self.root, self.seen, self.mechanism = root, Seen(), mechanism
         self.office, self.elsewhere, self.kept = root / "office", root / "elsewhere", root / "kept"
         self.releases, self.other_disk = root / "releases", root / "other-disk"
         for folder in (self.office / "data", self.releases, self.kept):
@@ -69,6 +139,8 @@ class World:
             (self.office / f"{name}.csv").write_text(text)
         for name in ("first", "second"):
             self.write_run(self.office / f"{name}.toml", name, "data/people.csv", "leaves.csv")
+        if mechanism == "discrete_gaussian":
+            self._write_extension()
         self.write_groups(self.office / "groups.toml", "data/groups.csv", "regions.csv")
 
     @property
@@ -83,15 +155,38 @@ class World:
 
     def write_run(self, path: Path, name: str, records: str, leaves: str) -> None:
         """Write a run file of the data set with a limit of one release and a half."""
-        text = run_text(
-            body_of("toy", str(COST)),
-            release={"id": name, "data_set": DATA_SET},
-            input={"records": records, "leaves": leaves},
-            geography={"prefix_lengths": [1, 2, 3]},
-            ledger={"path": "book/people.jsonl", "limit": str(LIMIT)},
-        )
+        body, ledger = body_of("toy", str(COST)), {}
+        if self.mechanism != "discrete_gaussian":
+            body = body.replace("rho =", "epsilon =")
+        if self.mechanism == "optimal":
+            body = body.replace(f'epsilon = "{COST}"', f'epsilon = "{COST}"\ndelta = "{DELTA}"')
+            ledger = {"delta_limit": str(DELTA * LIMIT / COST)}
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        path.write_text(self._run_text(body, name, records, leaves, ledger, mechanism=self.mechanism))
+
+    def _run_text(
+        self, body: str, name: str, records: str, leaves: str, ledger: dict[str, str], **top: str
+    ) -> str:
+        ignored = {} if "schema" in top else {"ignore": ["job"]}
+        return run_text(
+            body,
+            top,
+            release={"id": name, "data_set": "people"},
+            input={"records": records, "leaves": leaves} | ignored,
+            geography={"prefix_lengths": [1, 2, 3]},
+            ledger={"path": "book/people.jsonl", "limit": str(LIMIT)} | ledger,
+        )
+
+    def _write_extension(self) -> None:
+        """Write a run file that extends a release by jobs."""
+        schema, rules = shipped("schemas", "toy"), shipped("invariants", "toy")
+        (self.office / "jobs.schema.toml").write_text(schema.replace('"toy"', '"jobs"') + "\n" + WITH_JOBS)
+        rules = rules.replace('"toy"', '"jobs"', 1).replace('schema = "toy"', 'schema = "jobs"')
+        kept = [part for part in rules.split("\n[[") if not part.startswith("exact")]
+        (self.office / "jobs.invariants.toml").write_text("\n[[".join(kept))
+        names = {"schema": "jobs.schema.toml", "invariants": "jobs.invariants.toml"}
+        text = self._run_text(EXTENDED, "more", "data/people.csv", "leaves.csv", {}, **names)
+        (self.office / "more.toml").write_text(text)
 
     def write_groups(self, path: Path, groups: str, regions: str) -> None:
         """Write a run file of group sizes that costs as much, with the same limit."""
@@ -100,9 +195,49 @@ class World:
         path.parent.mkdir(exist_ok=True)
         path.write_text("sizes = 4\n" + "".join(f'{key} = "{value}"\n' for key, value in settings.items()))
 
+    def registries(self, data_set: str) -> list[Path]:
+        """Return the registries beside the records that are of a data set."""
+        return [
+            path
+            for path in sorted(self.records.glob("*.registry"))
+            if json.loads(path.read_bytes().splitlines()[0])["data_set"] == data_set
+        ]
+
+    def pair(self, data_set: str) -> Pair:
+        """Return the ledger of the office and its registry as they are now."""
+        path = self.office / "book" / f"{data_set}.jsonl"
+        ledger = path.read_bytes() if path.exists() else None
+        written = self.seen.written.get(data_set, Pair()).ledger or ledger
+        mine = json.loads(written.splitlines()[0])["ledger"] if written else ""
+        registry = next((one for one in self.registries(data_set) if mine in one.name), None)
+        return Pair(ledger, None if registry is None else registry.read_bytes())
+
+    def pairs(self) -> dict[str, Pair]:
+        """Return ledger and registry of every data set."""
+        return {name: self.pair(name) for name in ("people", "groups")}
+
+    def note_written(self, before: dict[str, Pair]) -> None:
+        """Note what a program wrote into ledgers and registries since they were as before."""
+        written = dict(self.seen.written)
+        for name, pair in self.pairs().items():
+            old, known = before[name], written.get(name, Pair())
+            ledger = pair.ledger if pair.ledger != old.ledger else known.ledger
+            registry = pair.registry if pair.registry != old.registry else known.registry
+            written[name] = Pair(ledger, registry)
+        self.seen = replace(self.seen, written=written)
+
+    def note_put_back(self) -> None:
+        """Note what is forgotten if a ledger and its registry are both older now than what a program wrote last."""
+        written, forgiven = dict(self.seen.written), dict(self.seen.forgiven)
+        for name, pair in self.pairs().items():
+            if pair.is_older(written.get(name, Pair())):
+                owed = sum((loss for loss, where in self.seen.draws.values() if not where), Fraction(0))
+                written[name], forgiven[name] = pair, max(owed - pair.charged, Fraction(0))
+        self.seen = replace(self.seen, written=written, forgiven=forgiven)
+
     def signature(self) -> tuple[object, ...]:
         """Return what is there, without what chance and time put into it: equal states are followed once."""
-        parts: list[object] = [self.seen.drawn, *sorted(self.seen.exceptions)]
+        parts: list[object] = [self.seen.drawn, self.seen.owed(), self.seen.second]
         for path in sorted(self.root.rglob("*")):
             name = str(path.relative_to(self.root))
             if path.is_dir() or any(part in name for part in ("/tables/", "/public/")):
@@ -124,9 +259,9 @@ class World:
         shutil.copytree(folder, self.root, symlinks=True, copy_function=_copy)
         self.seen = replace(seen, draws=dict(seen.draws), finished=dict(seen.finished))
 
-    def note_exception(self, name: str) -> None:
-        """Note something that SECURITY.md says no program can notice."""
-        self.seen = replace(self.seen, exceptions=self.seen.exceptions | {name})
+    def note_second(self) -> None:
+        """Note that a ledger is made elsewhere while nothing says that there is one."""
+        self.seen = replace(self.seen, second=True)
 
     def digest(self, release: str) -> str:
         """Return a digest of all files of a release with their paths."""
@@ -149,7 +284,7 @@ class World:
         for folder in (self.releases, self.elsewhere):
             for part in sorted(folder.rglob("part-*")):
                 for name, loss in _drawn(part):
-                    self.seen.draws[name] = loss
+                    self.seen.draws[name] = loss, part.parents[2].name in ELSEWHERE
         stated, new = [], []
         for certificate in sorted(self.releases.glob("*/certificate.json")):
             name = certificate.parent.name
@@ -162,7 +297,7 @@ class World:
             new.append(name)
             document = json.loads(certificate.read_text())
             everything = document.get("privacy", document).get("everything_released")
-            stated += [everything | {"at": name}] if everything else []
+            stated += [everything | {"at": name, "elsewhere": name in ELSEWHERE}] if everything else []
         return stated, new
 
 

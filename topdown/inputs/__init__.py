@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         containing_file,
         locate_table,
         location_text,
+        printable,
     )
     from topdown.inputs.table_reader import (
         LabelIndex,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         TableColumn,
         TableReader,
         header_if_readable,
-        printable,
         read_batches,
         read_header,
         read_table,

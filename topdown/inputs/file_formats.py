@@ -62,7 +62,7 @@ def csv_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
     with pa.input_stream(str(path), compression="detect") as stream:
         counted = LineCounter(stream)
         with pa_csv.open_csv(counted, parse_options=_csv_options(path), convert_options=options) as reader:
-            yield _no_rows(list(columns), list(columns.values()))
+            yield no_rows(list(columns), list(columns.values()))
             for batch in reader:
                 n_rows += batch.num_rows
                 yield batch
@@ -158,7 +158,7 @@ def parquet_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
         page_checksum_verification=True,
         read_dictionary=texts,
     ) as file:
-        yield _no_rows(list(columns), list(kinds.values()))
+        yield no_rows(list(columns), list(kinds.values()))
         # Threads are no faster, and each keeps memory; read ahead, all row groups would be held together.
         for batch in file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=False):
             yield _with_plain_texts(batch.select(list(columns)), kinds)
@@ -193,7 +193,7 @@ def arrow_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
     """
     n_bytes, most = 0, table_bytes()
     with pa.OSFile(str(path)) as file, _open_arrow(path, file) as reader:
-        yield _no_rows(list(columns), [reader.schema.field(name).type for name in columns])
+        yield no_rows(list(columns), [reader.schema.field(name).type for name in columns])
         for batch in _stored_batches(reader, file):
             n_bytes += max(
                 batch.nbytes, 8 * batch.num_rows * batch.num_columns
@@ -244,7 +244,7 @@ def memory_batches(table: MemoryTable, columns: Columns) -> Iterator[pa.RecordBa
 
 def _library_batches(table: MemoryTable, names: list[str]) -> Iterator[pa.RecordBatch]:
     with table.open_stream(last=True) as reader:
-        yield _decode_batch(_no_rows(names, [reader.schema.field(name).type for name in names]), names)
+        yield _decode_batch(no_rows(names, [reader.schema.field(name).type for name in names]), names)
         for batch in reader:
             for first in range(0, batch.num_rows, BATCH_ROWS):
                 yield _decode_batch(batch.slice(first, BATCH_ROWS), names)
@@ -273,6 +273,6 @@ def _decode_text_views(column: pa.Array) -> pa.Array:
     return column
 
 
-def _no_rows(names: list[str], kinds: list[pa.DataType]) -> pa.RecordBatch:
+def no_rows(names: list[str], kinds: list[pa.DataType]) -> pa.RecordBatch:
     """Return the first batch of a table, so that there is always one to know the columns from."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in kinds], names=names)

@@ -26,6 +26,15 @@ ProblemKind = Literal[
 ]  # fmt: skip
 
 
+MOST_SHOWN = 60
+
+
+def printable(name: str, most: int = MOST_SHOWN) -> str:
+    """Return a name from a file as it may stand in a message: printable and short."""
+    text = "".join(c if c.isprintable() else "?" for c in name)
+    return text if len(text) <= most else text[:most] + "..."
+
+
 class TableProblem(Exception):  # noqa: N818 - becomes an error in the words of who reads
     """What is wrong with a table. Who reads it says it in an error; only a public table's may quote values.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +22,14 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import DataError
-from topdown.formats.caps import RAISE_TABLE, TABLE_COLUMNS
-from topdown.inputs import duckdb_tables, sqlite_tables
+from topdown.formats.caps import RAISE_TABLE, TABLE_COLUMNS, TABLE_ROWS
+from topdown.inputs.database_tables import (
+    AS_TABLE,
+    duckdb_batches,
+    duckdb_names,
+    sqlite_batches,
+    sqlite_names,
+)
 from topdown.inputs.file_formats import (
     ARROW_ENDINGS,
     arrow_batches,
@@ -32,22 +38,29 @@ from topdown.inputs.file_formats import (
     csv_names,
     memory_batches,
     memory_names,
+    no_rows,
     parquet_batches,
     parquet_names,
 )
-from topdown.inputs.sources import DatabaseTable, MemoryTable, ProblemKind, TableProblem, TableSource
+from topdown.inputs.reading_process import library_errors_named, read_apart
+from topdown.inputs.sources import (
+    DatabaseTable,
+    MemoryTable,
+    ProblemKind,
+    TableProblem,
+    TableSource,
+    printable,
+)
 from topdown.model import narrow
 from topdown.process import check_stopped
 
 MAX_COUNT = 2**31 - 1
 MOST_ROWS_KEPT = 100_000  # of those that break a rule
-MOST_SHOWN = 60
 TOO_LARGE = "the table is packed, and unpacked it has more bytes than are read"
 MISCOUNTED = "the rows do not agree with the lines of the file"
 MISCOUNTED_FIX = (
     'put a text with quotation marks or line breaks in quotation marks, doubling those inside ("a ""b"" c")'
 )
-_UNREADABLE = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, ValueError)
 _MOST_COMPARED = 500  # unread columns that are compared with those that are read, for a hint
 _LABEL_END = b"."  # after every label: numpy takes no notice of zero bytes at the end of one
 
@@ -78,8 +91,8 @@ def _database(kind: str) -> Callable[[TableSource], bool]:
 CSV = TableFormat(_ends(""), csv_names, csv_batches)  # every other file
 FORMATS = (
     TableFormat(lambda source: isinstance(source, MemoryTable), memory_names, memory_batches),
-    TableFormat(_database("sqlite"), sqlite_tables.sqlite_names, sqlite_tables.sqlite_batches),
-    TableFormat(_database("duckdb"), duckdb_tables.duckdb_names, duckdb_tables.duckdb_batches),
+    TableFormat(_database("sqlite"), sqlite_names, sqlite_batches),
+    TableFormat(_database("duckdb"), duckdb_names, duckdb_batches),
     TableFormat(_ends(*ARROW_ENDINGS), arrow_names, arrow_batches),
     TableFormat(_ends(".parquet"), parquet_names, parquet_batches),
     CSV,
@@ -95,8 +108,9 @@ def read_header(source: TableSource) -> list[str]:
     """Return the column names of a table; none if it is an empty file; TableProblem if there is none."""
     if not source.is_file():
         raise TableProblem("missing")
-    with _Unreadable():
-        names = format_of(source).names(source)
+    kind = format_of(source)
+    header = next(_governed(source, lambda: [no_rows(*_untyped(kind.names(source)))]))
+    names = list(header.schema.names)
     if len(names) > TABLE_COLUMNS:
         raise TableProblem(
             "limit",
@@ -127,31 +141,35 @@ def read_batches(source: TableSource, columns: Mapping[str, pa.DataType]) -> Ite
     Raises:
         TableProblem: it cannot be read to its end, is too large, or a database cannot give it.
     """
-    with _Unreadable():
-        for batch in format_of(source).batches(source, columns):
-            check_stopped()
-            yield batch
-
-
-class _Unreadable:
-    """Makes a TableProblem of what libraries raise, without their context."""
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception):
-            check_stopped()  # a library may have made an error of an interrupt
-        if isinstance(error, MemoryError):
+    kind, n_rows = format_of(source), 0
+    for batch in _governed(source, lambda: kind.batches(source, columns)):
+        check_stopped()
+        n_rows += batch.num_rows
+        if n_rows > TABLE_ROWS:
             raise TableProblem(
                 "limit",
-                "to read it takes more memory than this process may use",
-                code="D085",
-                fix="run it where there is more memory, or give the table in several row groups or batches",
-            ) from None
-        if isinstance(error, _UNREADABLE):
-            first = (str(error).splitlines() or [""])[0]
-            raise TableProblem("unreadable", printable(first, 160)) from None
+                f"it has more than {TABLE_ROWS:,} rows",
+                code="D088",
+                fix="give rows of equal values as one row with a count",
+            )
+        yield batch
+
+
+def _governed(
+    source: TableSource, batches: Callable[[], Iterable[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of a table; that of a file is read in another process, which keeps limits of time and memory."""
+    if isinstance(source, MemoryTable):
+        with library_errors_named():
+            yield from batches()
+    elif isinstance(source, DatabaseTable):
+        yield from read_apart(batches, "D083", AS_TABLE)
+    else:
+        yield from read_apart(batches, "D086", "copy the file to a local disk, or write it anew, as CSV")
+
+
+def _untyped(names: list[str]) -> tuple[list[str], list[pa.DataType]]:
+    return names, [pa.null()] * len(names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,12 +430,6 @@ def check_header(header: list[str], needed: Sequence[str], ignored: Sequence[str
 
 def _normalized(name: str) -> str:
     return name.strip().strip("\"'").strip().casefold()
-
-
-def printable(name: str, most: int = MOST_SHOWN) -> str:
-    """Return a name from a file as it may stand in a message: printable and short."""
-    text = "".join(c if c.isprintable() else "?" for c in name)
-    return text if len(text) <= most else text[:most] + "..."
 
 
 def toml_name_list(names: Sequence[str]) -> str:

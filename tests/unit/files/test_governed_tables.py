@@ -18,7 +18,7 @@ import pytest
 from topdown.app import check_open_files
 from topdown.errors import ConfigError, DataError
 from topdown.formats.caps import TABLE_VARIABLE
-from topdown.inputs import DatabaseTable, TableColumn, duckdb_tables, read_table, sqlite_tables
+from topdown.inputs import DatabaseTable, TableColumn, read_table, reading_process
 from topdown.process import signals_as_interrupt
 
 ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"
@@ -45,7 +45,7 @@ def refused(table: Path | DatabaseTable, *columns: TableColumn) -> DataError:
 @pytest.mark.parametrize("query", [ENDLESS, NEVER_A_ROW, JOINED])
 def test_a_view_without_an_end_is_refused(tmp_path, monkeypatch, query):
     """Whoever may add a view to a database could let a run of the office wait for ever."""
-    monkeypatch.setattr(sqlite_tables, "VIEW_SECONDS", 0.3)
+    monkeypatch.setattr(reading_process, "TABLE_SECONDS", 0.3)
     monkeypatch.setenv(TABLE_VARIABLE, str(2**22))
     error = refused(view(tmp_path, query))
     assert error.code == "D083"
@@ -92,7 +92,7 @@ def test_a_view_of_duckdb_is_refused_or_stopped(tmp_path, monkeypatch, query):
 
     with pytest.raises(KeyboardInterrupt):
         read()
-    monkeypatch.setattr(duckdb_tables, "VIEW_SECONDS", 0.5)
+    monkeypatch.setattr(reading_process, "TABLE_SECONDS", 0.5)
     monkeypatch.setenv(TABLE_VARIABLE, str(2**24))
     assert refused(table).code == "D083"
     assert time.monotonic() - start < 60

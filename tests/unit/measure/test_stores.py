@@ -27,7 +27,7 @@ from topdown.inputs import (
     read_table,
     text_columns,
 )
-from topdown.inputs import sqlite_tables as sqlite
+from topdown.inputs import database_tables as sqlite
 from topdown.measure import PRIVATE_LIST, ControlTotals, load_records
 
 ODD = "people\"; DROP TABLE people; --?table=x'"

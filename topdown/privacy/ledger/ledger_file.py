@@ -374,7 +374,7 @@ def create_ledger(place: LedgerLocation, disk: Disk | None = None) -> LedgerLoca
     with _folder_held(place.registry_folder, disk):
         for other in other_registries(place, disk):
             first = disk.read(other.ledger_path)
-            if other.mark.records > 1 or first is not None:
+            if other.mark.records > 1 or first is not None or not other.names(place.path):
                 raise second_ledger(other, place, _binding_in(first))
             disk.remove(other.path)  # of a creation that a crash ended: nothing was ever charged
             disk.sync_folder(other.folder)

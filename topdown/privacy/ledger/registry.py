@@ -21,7 +21,8 @@ under the exclusive lock of the ledger, and noise is drawn only after both (`Led
 * Two operators: one holds the lock of the ledger. A copy of the ledger has a lock of its own, but only the file at the
   place that the registry names is written to.
 * A new ledger: the registry is written first, under the lock of its folder. One whose mark is 1 and whose ledger is
-  not there is of a creation that a crash ended, or of a ledger that was never charged: it may be made anew.
+  not there is of a creation that a crash ended, or of a ledger that was never charged: it may be made anew, at the same
+  place. Elsewhere it may not: seen from where an old copy of a registry was put, the ledger may seem to be gone.
 * An attestation of a ledger without registry: the ledger first. A crash leaves it without registry, and attested twice
   later; never with a registry and not attested.
 

@@ -1,24 +1,34 @@
-"""Tables of an SQLite database, read without writing anything, not even a journal or a lock beside it."""
+"""Tables of SQLite and DuckDB, read without writing anything, not even a journal or a lock beside the database.
+
+DuckDB is read if its library is installed, and reaches no other file.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 
-from topdown.formats.caps import RAISE_TABLE, VIEW_SECONDS, table_bytes
+from topdown.formats.caps import RAISE_TABLE, table_bytes
 from topdown.inputs.sources import DatabaseTable, TableProblem
-from topdown.process import check_stopped, was_stopped
 
-_AT_ONCE = 2**14  # rows; each value is a Python object
+_AT_ONCE = 2**14  # rows of SQLite; each value is a Python object
+_ROWS_OF_DUCKDB = 2**17  # at once
+_LEAST_MEMORY = 2**28  # bytes, with which DuckDB reads any table
+_OLDEST = 2  # version of DuckDB
+_ALONE = {
+    "enable_external_access": "false",  # a view cannot read other files
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "temp_directory": "",  # rows are never spilled to the disk
+}
 _BESIDE = ("-wal", "-journal")  # what a program leaves there that has the database open, or was killed
 _KINDS = {"integer": pa.int64(), "text": pa.string(), "real": pa.float64(), "blob": pa.binary()}
-_STEPS = 100_000  # of SQLite's machine
 AS_TABLE = "store what the view gives as a table, and name that"
 _CLOSE = "close the database in other programs, or give a copy (.backup, or VACUUM INTO)"
 
@@ -31,7 +41,7 @@ def sqlite_names(table: DatabaseTable) -> list[str]:
         ValueError: it is no database of SQLite.
     """
     try:
-        with closing(_open_sqlite(table)) as connection, _Governor(connection):
+        with closing(_open_sqlite(table)) as connection:
             return _sqlite_names(connection, table)
     except sqlite3.Error as error:
         raise ValueError(str(error)) from None
@@ -47,8 +57,8 @@ def sqlite_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.
         ValueError: it cannot be read to its end.
     """
     try:
-        before = _stamp(table.file)
-        with closing(_open_sqlite(table)) as connection, _Governor(connection) as governor:
+        before, n_bytes, most = _stamp(table.file), 0, table_bytes()
+        with closing(_open_sqlite(table)) as connection:
             _sqlite_names(connection, table)
             is_view = _check_whole(connection, table) == "view"
             source = f"FROM {_quote_identifier(table.table)}"
@@ -61,56 +71,21 @@ def sqlite_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.
                 made = zip(zip(*rows, strict=True), schema, strict=True)
                 arrays = [pa.array(values, field.type) for values, field in made]
                 batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-                governor.count(batch.nbytes if is_view else 0)
+                n_bytes += batch.nbytes
+                if n_bytes > most and is_view:  # a table is no larger than its file
+                    raise _beyond_limit(f"the view gives more than {most:,} bytes", RAISE_TABLE)
                 yield batch
-                governor.begin()
         if _stamp(table.file) != before:
             raise _busy_error()
     except sqlite3.Error as error:
         raise ValueError(str(error)) from None
+    except MemoryError:
+        raise _beyond_limit(
+            f"the view takes more than {table_bytes():,} bytes of memory", RAISE_TABLE
+        ) from None
 
 
-class _Governor:
-    """Ends what a database computes: at a stop, after too long without a row, or with too many bytes.
-
-    A view may recurse without an end, or join tables with themselves. SQLite asks every hundred thousand steps.
-    """
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.begin()
-        self._n_bytes, self._most = 0, table_bytes()
-        connection.execute(f"PRAGMA hard_heap_limit = {self._most}")
-        connection.set_progress_handler(lambda: int(was_stopped() or self._is_late()), _STEPS)
-
-    def begin(self) -> None:
-        """Begin to wait for rows."""
-        self._end = time.monotonic() + VIEW_SECONDS
-
-    def count(self, n_bytes: int) -> None:
-        """Count what a view gave; a table is no larger than its file."""
-        self._n_bytes += n_bytes
-        if self._n_bytes > self._most:
-            raise beyond_limit(f"the view gives more than {self._most:,} bytes", RAISE_TABLE)
-
-    def _is_late(self) -> bool:
-        return time.monotonic() > self._end
-
-    def __enter__(self) -> _Governor:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Say which limit ended it."""
-        check_stopped()
-        if isinstance(error, sqlite3.OperationalError) and self._is_late():
-            raise beyond_limit(
-                f"the database gave no row within {VIEW_SECONDS:,} seconds", AS_TABLE
-            ) from None
-        if isinstance(error, MemoryError):
-            text = f"the view takes more than {self._most:,} bytes of memory"
-            raise beyond_limit(text, RAISE_TABLE) from None
-
-
-def beyond_limit(text: str, fix: str) -> TableProblem:
+def _beyond_limit(text: str, fix: str) -> TableProblem:
     """Return the error of a database that computes without an end (D083)."""
     return TableProblem("limit", text, code="D083", fix=fix)
 
@@ -121,7 +96,8 @@ def _open_sqlite(table: DatabaseTable) -> sqlite3.Connection:
     address = f"file:{quote(str(table.file.resolve()))}?mode=ro&immutable=1"
     connection = sqlite3.connect(address, uri=True)
     connection.executescript(
-        "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; PRAGMA query_only = ON"
+        "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; PRAGMA query_only = ON; "
+        f"PRAGMA hard_heap_limit = {table_bytes()}"
     )
     return connection
 
@@ -131,7 +107,7 @@ def _sqlite_names(connection: sqlite3.Connection, table: DatabaseTable) -> list[
         "SELECT count(*) FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?", (table.table,)
     )
     if not there.fetchone()[0]:
-        raise no_such_table(table)
+        raise _no_such_table(table)
     return [
         row[1]
         for row in connection.execute(f"PRAGMA table_xinfo({_quote_identifier(table.table)})")
@@ -191,7 +167,84 @@ def _busy_error() -> TableProblem:
     )
 
 
-def no_such_table(table: DatabaseTable) -> TableProblem:
+def _no_such_table(table: DatabaseTable) -> TableProblem:
     """Return the error of a table that the database lacks."""
     text = f"the database has no table or view {table.table!r}"
     return TableProblem("database", text, code="D070", fix="correct the name after ?table=")
+
+
+def duckdb_names(table: DatabaseTable) -> list[str]:
+    """Return the columns of a table or view.
+
+    Raises:
+        TableProblem: D070 no such table, D073 the library is not installed.
+        ValueError: it is no database of DuckDB, or another program has it open.
+    """
+    library = _duckdb()
+    try:
+        with closing(_open_duckdb(library, table)) as connection:
+            return _duckdb_names(connection, table)
+    except library.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def duckdb_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    """Read columns as Arrow has them; the first batch is empty.
+
+    Raises: as `duckdb_names`.
+    """
+    library, most = _duckdb(), table_bytes()
+    try:
+        with closing(_open_duckdb(library, table)) as connection:
+            _duckdb_names(connection, table)
+            is_view = _is_view(connection, table)
+            wanted = ", ".join(_quote_identifier(name) for name in columns)
+            query = f"SELECT {wanted} FROM {_quote_identifier(table.table)}"  # noqa: S608 - quoted names
+            reader = connection.sql(query).to_arrow_reader(_ROWS_OF_DUCKDB)
+            yield pa.RecordBatch.from_pylist([], reader.schema)
+            n_bytes = 0
+            for batch in reader:
+                n_bytes += batch.nbytes
+                if n_bytes > most and is_view:
+                    raise _beyond_limit(f"the view gives more than {most:,} bytes", RAISE_TABLE)
+                yield batch
+    except library.OutOfMemoryException:
+        raise _beyond_limit(f"the table takes more than {most:,} bytes of memory", RAISE_TABLE) from None
+    except library.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise _no_duckdb("it is not installed") from None
+    if int(duckdb.__version__.partition(".")[0]) < _OLDEST:
+        raise _no_duckdb(f"it is {duckdb.__version__} here")
+    return duckdb
+
+
+def _no_duckdb(found: str) -> TableProblem:
+    text = f"a table of DuckDB needs the library duckdb {_OLDEST} or newer; {found}"
+    return TableProblem("database", text, code="D073", fix=f'pip install "duckdb>={_OLDEST}"')
+
+
+def _open_duckdb(library: Any, table: DatabaseTable) -> Any:
+    config = _ALONE | {"memory_limit": f"{max(table_bytes(), _LEAST_MEMORY)}B"}
+    return library.connect(str(table.file), read_only=True, config=config)
+
+
+def _is_view(connection: Any, table: DatabaseTable) -> bool:
+    found = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [table.table])
+    return bool(found.fetchall()[0][0])  # all: an open result would stop the next query
+
+
+def _duckdb_names(connection: Any, table: DatabaseTable) -> list[str]:
+    found = connection.execute(
+        "SELECT column_name FROM information_schema.columns WHERE table_name = ? "
+        "AND table_catalog = current_database() AND table_schema = current_schema() ORDER BY ordinal_position",
+        [table.table],
+    ).fetchall()
+    if not found:
+        raise _no_such_table(table)
+    return [name for (name,) in found]
