@@ -232,6 +232,10 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
     help="published: not private; only with --simulate.",
 )
 @click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi.")
+@click.option("--title", help="Of the release, for people; README.txt, reports and citations show it.")
+@click.option("--agency", help="Who answers for the release.")
+@click.option("--contact", help="Whom to ask about it.")
+@click.option("--licence", help="Under which the data may be used.")
 @click.option("--data-set", help="Name of the confidential data set.")
 @click.option(
     "--ledger", type=click.Path(path_type=Path), help="Ledger of the data set (default: beside --groups)."
