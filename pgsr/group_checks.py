@@ -220,7 +220,7 @@ def verify(folder: Path | str) -> list[CheckResult]:
         ConfigError: a simulation, which is no release (C122).
     """
     place = Path(folder)
-    if _is_simulation(place):
+    if is_simulation(place):
         raise ConfigError(
             f"{ascii(str(place))[1:-1]} holds a simulation, not a release: its noise protects nobody",
             code="C122",
@@ -291,7 +291,7 @@ def check_folder(place: Path) -> list[CheckResult]:
     return [sealed, *(_guarded(name, partial(run, files)) for name, run in checks.items())]
 
 
-def _is_simulation(place: Path) -> bool:
+def is_simulation(place: Path) -> bool:
     """Tell whether a folder says of itself, anywhere, that it is a simulation."""
     if os.path.lexists(place / WARNING_FILE):
         return True
