@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         select_check,
         select_plan,
     )
-    from topdown.app.release_exports import EXPORTS, export_text
+    from topdown.app.release_exports import EXPORTS, export_text, number_up
     from topdown.app.release_report import LANGUAGES, check_report, write_report
     from topdown.app.resource_needs import (
         BYTES_A_PAIR,
@@ -205,6 +205,7 @@ __all__ = [
     "node_lines",
     "noise_comparison",
     "noise_document",
+    "number_up",
     "opened",
     "opened_again",
     "pages",
