@@ -30,11 +30,12 @@ COMMANDS = {
             "study_commands",
         ),
         "verify": ("Check a release from its files alone.", "group_commands"),
+        "export": ("Write what catalogues ask of a release.", "group_commands"),
         "microdata": ("Write one row for every group of a release.", "group_commands"),
         "synth": ("Write made-up counts and regions to practise with.", "study_commands"),
-        "explain": ("Print the page of an error code.", "lookups"),
-        "schema": ("Print the JSON Schema of a document.", "lookups"),
-        "completion": ("Print the completion script of a shell.", "lookups"),
+        "explain": ("Print the page of an error code.", "study_commands"),
+        "schema": ("Print the JSON Schema of a document.", "study_commands"),
+        "completion": ("Print the completion script of a shell.", "study_commands"),
     },
 }
 _NUMBER = re.compile(r"[0-9]+(/[0-9]+|\.[0-9]+)?")

@@ -26,6 +26,7 @@ from topdown.formats.common import (
 from topdown.made_up import WARNING_FILE
 
 COUNTS, CERTIFICATE, LEDGER, MANIFEST = "counts.parquet", "certificate.json", "ledger.jsonl", "manifest.json"
+README = "README.txt"
 MEASUREMENTS, EXACT, JOURNAL = "measurements", "exact.json", "journal.json"
 PART = "part-000"
 COUNT, ANSWER = "count", "answer"  # the columns of the tables
@@ -40,7 +41,11 @@ def part_file(level: str) -> str:
 
 def release_files(levels: Sequence[str], *, is_release: bool) -> tuple[str, ...]:
     """Return the path of every file but the manifest: they follow from the levels alone."""
-    own = (f"{MEASUREMENTS}/{EXACT}", f"{MEASUREMENTS}/{JOURNAL}", LEDGER) if is_release else (WARNING_FILE,)
+    own = (
+        (f"{MEASUREMENTS}/{EXACT}", f"{MEASUREMENTS}/{JOURNAL}", LEDGER, README)
+        if is_release
+        else (WARNING_FILE,)
+    )
     return (CERTIFICATE, COUNTS, *own, *(part_file(level) for level in levels))
 
 
@@ -187,6 +192,15 @@ class Intervals(Part, frozen=True, kw_only=True):
     meaning: Text
 
 
+class Names(Part, frozen=True, kw_only=True):
+    """What only people can say of a release; empty where nobody did. README.txt, reports and citations show it."""
+
+    title: Text = ""
+    agency: Text = ""
+    contact: Text = ""
+    licence: Annotated[Text, Meta(description="Of the data")] = ""
+
+
 class LedgerHistory(Part, frozen=True, kw_only=True):
     """The ledger that paid, as far as the copy in the release goes, and what persons attested or took back."""
 
@@ -216,6 +230,7 @@ class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.c
     regions: Annotated[
         list[Annotated[tuple[str, str, str], Meta(description="Region, level, parent")]], Meta(min_length=1)
     ]
+    names: Annotated[Names, Meta(description="Left out where nobody gave any")] | UnsetType = UNSET
     choice: (
         list[Annotated[tuple[Whole, Whole], Meta(description="Columns and rows of each region")]] | UnsetType
     ) = UNSET

@@ -11,13 +11,14 @@ from fractions import Fraction
 from functools import partial
 from math import ceil
 from pathlib import Path
+from textwrap import fill
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from pgsr.estimators import MEANING, MECHANISMS, OF_MODEL, count_bounds
-from pgsr.formats import CERTIFICATE, MANIFEST, MEASUREMENTS, Checked, Manifest, Verify, release_files
+from pgsr.formats import CERTIFICATE, MANIFEST, MEASUREMENTS, README, Checked, Manifest, Verify, release_files
 from pgsr.released_groups import (
     OddFileError,
     ReleasedFiles,
@@ -27,6 +28,7 @@ from pgsr.released_groups import (
     load_files,
     read_certificate,
     read_document,
+    read_file,
     sha256_of,
 )
 from topdown import __version__
@@ -34,6 +36,7 @@ from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError, DataError
 from topdown.made_up import WARNING_FILE
 from topdown.verify.findings import CheckResult, Findings
+from topdown.verify.ledger_reader import UNNAMED
 
 HALF_WIDTH_95 = 1.96
 MORE = 1e-6
@@ -217,7 +220,7 @@ def verify(folder: Path | str) -> list[CheckResult]:
         ConfigError: a simulation, which is no release (C122).
     """
     place = Path(folder)
-    if _is_simulation(place):
+    if is_simulation(place):
         raise ConfigError(
             f"{ascii(str(place))[1:-1]} holds a simulation, not a release: its noise protects nobody",
             code="C122",
@@ -288,7 +291,7 @@ def check_folder(place: Path) -> list[CheckResult]:
     return [sealed, *(_guarded(name, partial(run, files)) for name, run in checks.items())]
 
 
-def _is_simulation(place: Path) -> bool:
+def is_simulation(place: Path) -> bool:
     """Tell whether a folder says of itself, anywhere, that it is a simulation."""
     if os.path.lexists(place / WARNING_FILE):
         return True
@@ -330,6 +333,8 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Findings:
             check.fail(f"{name!a} is {'not in the manifest' if name in due else 'no file of such a release'}")
         folders = {MEASUREMENTS, *(f"{MEASUREMENTS}/{level}" for level in levels)}
         _compare_names(check, place, due | {MANIFEST}, folders)
+        if README in due and read_file(place, README).decode("utf-8", "replace") != _readme_due(certificate):
+            check.fail(f"{README} is not what the certificate says")
         for key in ("engine", "release", "stamp"):
             if manifest[key] != certificate[key]:
                 check.fail(f"manifest and certificate state another {key}")
@@ -339,6 +344,81 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Findings:
             check.fail("the certificate does not say clearly whether this is a release")
     check.text = f"{check.n_checked} files have the stated SHA-256"
     return check
+
+
+_README = """\
+Release
+{title}
+{groups:,} groups in {regions:,} regions, by size from {smallest} to {largest}
+
+From:      {agency}
+Questions: {contact}
+Date:      {date}, of the last line of ledger.jsonl
+Licence:   {licence}
+Cite as:   {agency}: {title}, {date}. Plan {plan}.
+
+How well each {unit} is protected
+{said}
+What is exact
+{exact}
+
+What the intervals mean
+{intervals}
+
+What each file holds
+counts.parquet    one row a region and size: how many groups, with the lower and upper end of an interval.
+measurements/     the noisy answers that the counts were made from, and what is exact.
+certificate.json  the privacy loss, and what was measured with how much noise.
+ledger.jsonl      everything that was spent on these data, line by line.
+manifest.json     the SHA-256 of every file.
+
+Codes of regions are text: keep their leading zeros.
+Check it with:  pgsr verify FOLDER
+"""
+
+
+def _readme_due(stated: dict[str, Any]) -> str:
+    """Return the text that README.txt must have by the certificate, whose numbers other checks derive anew."""
+    sizes, privacy, names, ledger = (
+        stated["sizes"],
+        stated["privacy"],
+        stated.get("names", {}),
+        stated["ledger"],
+    )
+    lines = []
+    for row in privacy["secrets"]:
+        if row["status"] == "disclosed":
+            lines.append(f"Not protected: {row['name']}, {row['sentence']}.")
+            continue
+        for delta, ends in row["epsilon"].items():
+            where = "" if delta == "0" else f" at delta {delta}"
+            lines += [row["sentence"], f"Epsilon is at most {ends[1]}{where} ({row['name']})."]
+    for one in ledger["attestations"]:
+        who = one["by"] or UNNAMED
+        lines.append(
+            f"Attested on {one['date']} by {who}: the ledger is complete (record {one['record']}: {one['reason']})."
+        )
+    for one in ledger["refunds"]:
+        lines.append(
+            f"Taken back on {one['date']}: the charge of record {one['intent']}, whose noise {one['by']} saw "
+            f"destroyed ({one['reason']})."
+        )
+    return _README.format(
+        title=names.get("title") or "Numbers of groups by size",
+        groups=stated["total"],
+        regions=len(stated["regions"]),
+        smallest=sizes["smallest"],
+        largest=f"{sizes['n_sizes'] - 1 + sizes['smallest']}{' or more' * (sizes['too_large'] == 'top-code')}",
+        agency=names.get("agency") or "agency not stated",
+        contact=names.get("contact") or "not stated",
+        licence=names.get("licence") or "not stated; ask who gave you the data",
+        date=ledger["up_to"]["date"],
+        plan=stated["plan_hash"][:8],
+        unit=privacy["unit"],
+        said="".join(f"{fill(line, 112)}\n" for line in lines),
+        exact=fill(f"Published without noise: {', '.join(privacy['conditional_on'])}.", 112),
+        intervals=fill(f"An interval is {stated['intervals']['meaning']}.", 112),
+    )
 
 
 def _compare_names(check: Findings, place: Path, files: set[str], folders: set[str]) -> None:

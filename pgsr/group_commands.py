@@ -1,4 +1,4 @@
-"""`pgsr ledger`, `release`, `verify` and `microdata`: make a ledger, spend it once, check what came of it, use it."""
+"""`pgsr ledger`, `release`, `verify`, `export`, `microdata`: make a ledger, spend it once, check and use what came."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from msgspec import to_builtins
 from pgsr.group_checks import verify as check_release
 from pgsr.group_checks import verify_document
 from pgsr.group_files import release_document, write_groups
+from pgsr.group_report import export_groups
 from pgsr.prepared_release import Prepared, Release
 from pgsr.releasing import release as release_groups
 from pgsr.releasing import simulate, with_spend_note
@@ -36,6 +37,7 @@ from topdown.app.commands.ledger_command import (
     refuse_other_options,
     show_head,
 )
+from topdown.app.commands.report_command import export_options, show_export
 from topdown.app.commands.spending import confirm
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
@@ -232,6 +234,10 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
     help="published: not private; only with --simulate.",
 )
 @click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi.")
+@click.option("--title", help="Of the release, for people; README.txt, reports and citations show it.")
+@click.option("--agency", help="Who answers for the release.")
+@click.option("--contact", help="Whom to ask about it.")
+@click.option("--licence", help="Under which the data may be used.")
 @click.option("--data-set", help="Name of the confidential data set.")
 @click.option(
     "--ledger", type=click.Path(path_type=Path), help="Ledger of the data set (default: beside --groups)."
@@ -401,6 +407,24 @@ def verify(screen: Screen, folder: Path) -> int:
         return EXIT_CHECK_FAILED
     screen.last(f"{len(checks)} of {len(checks)} checks passed", symbol=OK)
     return EXIT_OK
+
+
+@command(
+    "export",
+    examples=(
+        ("pgsr export release/ --to citation --out CITATION.cff", "How to cite a release."),
+        ("pgsr export release/ --to registry", "An entry of the registry of deployments, as a draft."),
+    ),
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@export_options
+def export(screen: Screen, folder: Path, *, to: str, out: Path | None, force: bool) -> int:
+    """Write what catalogues ask of a release.
+
+    It is made from the certificate. Numbers are rounded up, exact fractions stand beside them; what only the office
+    knows is left open by name. Verify the release first.
+    """
+    return show_export(screen, export_groups(folder, to), to, out, force=force)
 
 
 @command(

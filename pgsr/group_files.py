@@ -10,11 +10,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from msgspec import convert
+from msgspec import convert, to_builtins
 from pyarrow import parquet
 
 from pgsr.estimators import MEANING, OF_MODEL, OF_NOISE, half_width
@@ -26,6 +27,8 @@ from pgsr.formats import (
     LEDGER,
     LOWER,
     MANIFEST,
+    MEASUREMENTS,
+    README,
     UPPER,
     VERSION,
     Manifest,
@@ -43,7 +46,7 @@ from pgsr.level_noise import Calibration
 from pgsr.prepared_release import Prepared, Release
 from pgsr.privacy_section import privacy_section
 from pgsr.released_groups import load_files, read_certificate
-from pgsr.run_settings import Plan
+from pgsr.run_settings import NAMELESS, Plan
 from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, DataError
@@ -51,7 +54,7 @@ from topdown.formats import json_bytes
 from topdown.inputs import parquet_bytes
 from topdown.made_up import WARNING_FILE
 from topdown.output_paths import refuse_existing, refuse_release
-from topdown.privacy.ledger import Disk, ledger_history, read_book
+from topdown.privacy.ledger import Disk, history_lines, ledger_history, read_book
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,15 +73,15 @@ def release_contents(made: Release, ledger: bytes = b"") -> dict[str, bytes]:
         made: the release.
         ledger: of the data set, up to the commit of this release; none for a simulation.
     """
-    plan = made.prepared
+    plan, document = made.prepared, certificate_document(made, ledger)
     found = {
         COUNTS: table_bytes(
             plan, dict(zip((COUNT, LOWER, UPPER), (made.counts, *made.bounds), strict=True)), made.stamp
         ),
-        CERTIFICATE: json_bytes(certificate_document(made, ledger)),
+        CERTIFICATE: json_bytes(document),
     }
     if made.is_release:
-        return found | {LEDGER: ledger}
+        return found | {LEDGER: ledger, README: readme_text(document).encode()}
     levels = range(len(plan.hierarchy.level_names))
     return (
         {WARNING_FILE: NO_RELEASE}
@@ -130,7 +133,7 @@ def plan_sections(plan: Plan, hierarchy: Hierarchy, total: int, noise: Calibrati
     """
     levels, mechanism, sizes = hierarchy.geography.levels, plan.post_processing, plan.sizes
     accumulates = plan.kind != "histogram"
-    return {
+    return ({} if plan.names == NAMELESS else {"names": to_builtins(plan.names)}) | {
         "mechanism": {
             "name": mechanism.name,
             "measures": plan.kind,
@@ -225,6 +228,68 @@ def _choice_section(made: Release) -> dict[str, list[tuple[int, int]]]:
         return {}
     choice = public.choice(made.noisy)
     return {"choice": list(zip(choice.columns.tolist(), choice.rows.tolist(), strict=True))}
+
+
+COLUMNS = 112
+TITLE = "Numbers of groups by size"
+
+
+def readme_text(certificate: Mapping[str, Any]) -> str:
+    """Return README.txt: whose release it is, what is said of privacy, what is exact, what each file holds.
+
+    Args:
+        certificate: certificate.json of a release, not of a simulation.
+    """
+    privacy, sizes, ledger = certificate["privacy"], certificate["sizes"], certificate["ledger"]
+    names = dict.fromkeys(("title", "agency", "contact", "licence"), "") | certificate.get("names", {})
+    date = "not stated" if ledger is None else ledger["up_to"]["date"]
+    largest = sizes["smallest"] + sizes["n_sizes"] - 1
+    more = " or more" if sizes["too_large"] == "top-code" else ""
+    said = [line for row in privacy["secrets"] for line in _lines_of(row)]
+    said += [] if ledger is None else history_lines(ledger)
+    held = {
+        COUNTS: "one row a region and size: how many groups, with the lower and upper end of an interval.",
+        f"{MEASUREMENTS}/": "the noisy answers that the counts were made from, and what is exact.",
+        CERTIFICATE: "the privacy loss, and what was measured with how much noise.",
+        LEDGER: "everything that was spent on these data, line by line.",
+        MANIFEST: "the SHA-256 of every file.",
+    }
+    agency, title = names["agency"] or "agency not stated", names["title"] or TITLE
+    sized = f"by size from {sizes['smallest']} to {largest}{more}"
+    return f"""Release
+{title}
+{certificate["total"]:,} groups in {len(certificate["regions"]):,} regions, {sized}
+
+From:      {agency}
+Questions: {names["contact"] or "not stated"}
+Date:      {date}, of the last line of {LEDGER}
+Licence:   {names["licence"] or "not stated; ask who gave you the data"}
+Cite as:   {agency}: {title}, {date}. Plan {certificate["plan_hash"][:8]}.
+
+How well each {privacy["unit"]} is protected
+{_wrapped(said)}
+What is exact
+{_wrapped([f"Published without noise: {', '.join(privacy['conditional_on'])}."])}
+What the intervals mean
+{_wrapped([f"An interval is {certificate['intervals']['meaning']}."])}
+What each file holds
+{"".join(f"{name:<17} {text}" + chr(10) for name, text in held.items())}
+Codes of regions are text: keep their leading zeros.
+Check it with:  pgsr verify FOLDER
+"""
+
+
+def _lines_of(row: Mapping[str, Any]) -> list[str]:
+    """Return what is said of one neighbour step: its sentence, with epsilon; or what discloses it."""
+    if row["status"] == "disclosed":
+        return [f"Not protected: {row['name']}, {row['sentence']}."]
+    ((delta, (_, high)),) = row["epsilon"].items()
+    at = "" if delta == "0" else f" at delta {delta}"
+    return [row["sentence"], f"Epsilon is at most {high}{at} ({row['name']})."]
+
+
+def _wrapped(lines: list[str]) -> str:
+    return "".join(fill(line, COLUMNS) + "\n" for line in lines)
 
 
 def answers_bytes(plan: Prepared, noisy: Ints, level: int, stamp: str) -> bytes:

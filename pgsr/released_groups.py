@@ -342,7 +342,8 @@ def check_privacy(files: ReleasedFiles) -> Findings:
     document = files.certificate
     stated, levels = document["privacy"], document["levels"]
     check = Findings(name="privacy", n_checked=3 + len(levels))
-    plan = json.dumps({name: document[name] for name in HASHED}, sort_keys=True, ensure_ascii=False)
+    hashed = (*HASHED, "names") if "names" in document else HASHED
+    plan = json.dumps({name: document[name] for name in hashed}, sort_keys=True, ensure_ascii=False)
     if hashlib.sha256(plan.encode()).hexdigest() != document["plan_hash"]:
         check.fail("the certificate is not that of the plan whose hash it states")
     relations = stated["relations"]

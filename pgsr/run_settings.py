@@ -20,7 +20,7 @@ from msgspec import Struct, convert, structs
 
 from pgsr.estimators import DEFAULT, Mechanism, mechanism_named, vector_kind
 from pgsr.exact_arguments import fraction
-from pgsr.formats import LedgerState
+from pgsr.formats import LedgerState, Names
 from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy
 from pgsr.hierarchy import Hierarchy, Sizes
 from pgsr.level_noise import LOSS_NAMES, Budget
@@ -164,6 +164,9 @@ def _refuse_odd_path(what: str, path: Path | str | None) -> None:
         )
 
 
+NAMELESS = Names()
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is released and how it is measured; all of it public, so none of it may be taken from the data.
@@ -181,6 +184,7 @@ class Plan:
         unit: who adds one to the size of a group, in one word; with "household" what a group is, such as "household".
         total: number of groups G, checked against the data; None to publish the data's own.
         public: number of groups of some regions, checked against the data; what is released agrees with them.
+        names: what only people can say of it.
 
     Raises:
         ConfigError: unknown mechanism (C153), direction (C154) or step (C168); "household" without a unit
@@ -195,6 +199,7 @@ class Plan:
     unit: str = UNIT
     total: int | None = None
     public: Mapping[str, int] = field(default_factory=dict)
+    names: Names = NAMELESS
 
     def __post_init__(self) -> None:
         vector_kind(mechanism_named(self.mechanism), self.direction)
@@ -339,6 +344,10 @@ class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     simulate: int | None = None
     truth_is_public: str | None = None
     out: str | None = None
+    title: str | None = None
+    agency: str | None = None
+    contact: str | None = None
+    licence: str | None = None
 
 
 def settings_of(run: Path | None, given: Settings) -> dict[str, Any]:
@@ -365,6 +374,7 @@ def plan_of(settings: Settings) -> Plan:
         Sizes(settings["sizes"], **_some(settings, "smallest", "too_large")),
         Budget(**_some(settings, "epsilon", "rho", "shares", "calibration")),
         public={} if public is None else public_totals(public, ignored),
+        names=Names(**_some(settings, "title", "agency", "contact", "licence")),
         **_some(settings, "mechanism", "direction", "relations", "unit", "total"),
     )
 

@@ -1,4 +1,4 @@
-"""`pgsr compare`, `audit` and `synth`: commands that touch no confidential file."""
+"""`pgsr compare`, `audit`, `synth`, `explain`, `schema`, `completion`: commands that touch no confidential file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from pgsr.cli import group
 from pgsr.comparison import (
     KnownCounts,
     MechanismRow,
@@ -26,13 +27,17 @@ from pgsr.comparison import (
 )
 from pgsr.comparison import compare as run_all
 from pgsr.exact_arguments import fraction
+from pgsr.formats import Explain, Schemas, document_names, document_schema
 from pgsr.group_tables import read_hierarchy
 from pgsr.hierarchy import Sizes
 from pgsr.level_noise import NOT_A_RELEASE, Budget, calibrate
 from pgsr.run_settings import Source
 from pgsr.sensitivity_audit import audit_sensitivities
 from pgsr.synthetic_groups import SHAPES, synthesize, write_practice
+from topdown import __version__
 from topdown.app.commands.command import Picture, command
+from topdown.app.commands.lookup_commands import SHELLS, print_script, show_pages, show_schemas
+from topdown.app.help_pages import FAMILIES, Page, pages
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import decimal
 from topdown.app.screens.progress_bars import follow
@@ -321,3 +326,65 @@ def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
         (f"pgsr release {out / 'run.toml'}", "make a release of them"),
     )
     return EXIT_OK
+
+
+OWN_PAGES = Path(__file__).parent / "explain.toml"
+
+
+def known_pages() -> dict[str, Page]:
+    """Return all pages by code, by family, then number; where both have one, pgsr's is shown."""
+    both = pages() | pages(OWN_PAGES)
+    order = list(FAMILIES)
+    return dict(sorted(both.items(), key=lambda item: (order.index(item[0][0]), item[0])))
+
+
+@command(
+    "explain",
+    examples=(
+        ("pgsr explain C162", "What the error means, why it is one, how to fix it."),
+        ("pgsr explain", "List all codes, those of topdown included."),
+    ),
+)
+@click.argument("code", required=False)
+def explain(screen: Screen, *, code: str | None) -> int:
+    """Print the page of an error code."""
+    return show_pages(
+        screen, known_pages(), code, lambda found: Explain(engine=__version__, pages=found), "pgsr"
+    )
+
+
+@command(
+    "schema",
+    examples=(
+        ("pgsr schema certificate", "Print the schema of certificate.json."),
+        ("pgsr schema", "List the documents that have one."),
+    ),
+)
+@click.argument("name", required=False)
+def schema(screen: Screen, *, name: str | None) -> int:
+    """Print the JSON Schema of a document."""
+    wanted = name and name.removeprefix("pgsr.").removeprefix("topdown.")
+    return show_schemas(
+        screen,
+        document_names(),
+        document_schema,
+        wanted,
+        lambda titles: Schemas(engine=__version__, schemas=titles),
+    )
+
+
+@command(
+    "completion",
+    examples=(
+        ('eval "$(pgsr completion bash)"', "Complete in this bash; put it in ~/.bashrc to keep it."),
+        ("pgsr completion fish > ~/.config/fish/completions/pgsr.fish", "Install it for fish."),
+    ),
+    json_option=False,
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(screen: Screen, *, shell: str) -> int:
+    """Print the completion script of a shell.
+
+    It completes commands and options.
+    """
+    return print_script(screen, shell, group, "pgsr")

@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from topdown.app.planned import Planned, plan
     from topdown.app.read_release import Release
     from topdown.app.resolve_release import resolve
-    from topdown.app.synthetic_census import synth
-    from topdown.app.trials import simulate
+    from topdown.app.trials import simulate, synth
     from topdown.errors import TopdownError
     from topdown.formats.accuracy_documents import Evaluation, SimulationErrors
     from topdown.formats.command_documents import GenerateResult

@@ -12,7 +12,7 @@ import pytest
 import pgsr
 import topdown as engine
 from pgsr.formats import document_names as pgsr_names
-from pgsr.lookups import OWN_PAGES, known_pages
+from pgsr.study_commands import OWN_PAGES, known_pages
 from tests.helpers.schemas import problems
 from topdown.app import FAMILIES, pages
 from topdown.formats import document_names

@@ -143,7 +143,7 @@ def test_a_claim_is_never_rounded_in_its_favour(value: Fraction, form) -> None:
 def test_the_page_runs_as_typed(topdown, tmp_path, monkeypatch) -> None:
     """A command on the page that fails stops whoever follows it."""
     monkeypatch.chdir(tmp_path)
-    assert run_page(ROOT / "docs" / "how-to" / "report.md", topdown) == 5
+    assert run_page(ROOT / "docs" / "how-to" / "report.md", topdown) == 9
 
 
 def test_who_attested_stands_in_the_report(topdown, tmp_path, monkeypatch) -> None:

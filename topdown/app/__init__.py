@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         select_check,
         select_plan,
     )
+    from topdown.app.release_exports import EXPORTS, export_text, number_up
     from topdown.app.release_report import LANGUAGES, check_report, write_report
     from topdown.app.resource_needs import (
         BYTES_A_PAIR,
@@ -115,6 +116,7 @@ COMMANDS = {
         "interval": ("Print intervals for counts of any union of areas.", "check_commands"),
         "tables": ("Write tables of a release for ordinary programs.", "check_commands"),
         "report": ("Write a report of a release for people, as one HTML file.", "report_command"),
+        "export": ("Write what catalogues ask of a release or choice.", "report_command"),
     },
     "Look things up": {
         "account": (
@@ -137,6 +139,7 @@ __all__ = [
     "BYTES_A_PAIR",
     "CENSUS_PREFIXES",
     "COMMANDS",
+    "EXPORTS",
     "FAMILIES",
     "LANGUAGES",
     "LARGEST_DELTA",
@@ -172,6 +175,7 @@ __all__ = [
     "create_run_ledger",
     "dhc2020_document",
     "drafted_by",
+    "export_text",
     "file_tables",
     "find_contradiction",
     "first_loss",
@@ -201,6 +205,7 @@ __all__ = [
     "node_lines",
     "noise_comparison",
     "noise_document",
+    "number_up",
     "opened",
     "opened_again",
     "pages",

@@ -151,6 +151,15 @@ class ReportChecked(Part, frozen=True, kw_only=True, tag_field="type", tag="topd
     findings: list[str]
 
 
+class Exported(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.export"):
+    """The result of topdown export --json, and of pgsr export --json."""
+
+    version: Literal[1] = 1
+    to: Literal["registry", "sims", "dcat", "citation"]
+    out: Annotated[str | None, Meta(description="The file that was written; null if none was")]
+    text: str
+
+
 class Synth(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.synth"):
     """The result of topdown synth --json."""
 

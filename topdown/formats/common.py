@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from topdown.formats.json_schema import either
 
@@ -62,6 +62,7 @@ class ReleaseNames(Part, frozen=True, kw_only=True):
     data_set: str
     agency: str
     contact: str
+    licence: Annotated[str, Meta(description="Of the data")] | UnsetType = UNSET
 
 
 class EstimateOfLevel(Part, frozen=True, kw_only=True):

@@ -110,6 +110,7 @@ DOCUMENTS = {
     "plan": "topdown.formats.release_documents:Plan",
     "plan_summary": "topdown.formats.plan_documents:PlanSummary",
     "reference": "topdown.formats.command_documents:Reference",
+    "export": "topdown.formats.command_documents:Exported",
     "report": "topdown.formats.command_documents:ReportWritten",
     "report.check": "topdown.formats.command_documents:ReportChecked",
     "schemas": "topdown.formats.command_documents:Schemas",

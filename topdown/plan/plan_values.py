@@ -120,13 +120,14 @@ class LevelPlan:
 
 @dataclass(frozen=True)
 class ReleaseInfo:
-    """Names of the release and answers only people can give ("?" while open)."""
+    """Names of the release and answers only people can give ("?" while open); licence: of the data, if stated."""
 
     id: str
     title: str
     data_set: str
     agency: str
     contact: str
+    licence: str = ""
 
 
 @dataclass(frozen=True)
@@ -251,6 +252,8 @@ class Plan:
             raise TypeError("a plan must become a JSON object")
         if self.base is None:
             document.pop("base", None)
+        if not self.release.licence:
+            document["release"].pop("licence", None)
         if self.estimates is None:  # plans without it read and hash as before there was any
             document.pop("estimates", None)
         elif self.estimates.coverage is None:

@@ -19,6 +19,7 @@ from math import prod
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from msgspec import structs
 
 from topdown.arrays import Bools
 from topdown.errors import BudgetError, ConfigError, InternalError
@@ -343,9 +344,7 @@ def make_plan(
                 )
             )
     plan = Plan(
-        release=ReleaseInfo(
-            run.release.id, run.release.title, run.release.data_set, run.release.agency, run.release.contact
-        ),
+        release=ReleaseInfo(**structs.asdict(run.release)),
         schema=schema,
         invariants=invariants,
         neighbours=run.neighbours,

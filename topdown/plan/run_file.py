@@ -171,6 +171,7 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     data_set: str
     agency: str = UNANSWERED
     contact: str = UNANSWERED
+    licence: str = ""
 
 
 class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from textwrap import fill
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from topdown.model import Histogram, LeafTable, Sections, sections_of
 from topdown.model.sections import part_path
 from topdown.plan import MeasuredRelease, Plan, PublicContext, exact_paths
 from topdown.plan.plan_values import MEASURED_PLAN, WORK
+from topdown.privacy.exact_values import fixed
 from topdown.privacy.ledger import history_lines
 from topdown.progress import Event, Report, silent
 from topdown.publish.release_certificate import CERTIFICATE, make_certificate, stamps
@@ -302,16 +304,16 @@ def _refuse_strangers(release: Path, own: set[str]) -> None:
 
 
 def readme_text(context: PublicContext, n_records: int, csv: bool, privacy: dict[str, Any]) -> str:
-    """Return README.txt: what the folder holds and what is said of privacy, in a few lines."""
+    """Return README.txt: whose release it is, what is said of privacy, what is exact, what each file holds."""
     plan, geography = context.plan, context.geography
-    words = ", ".join(stamps(plan))
-    head = f"{words}: not for use as official statistics" if words else "Release"
+    words, release = ", ".join(stamps(plan)), plan.release
     people = (
         f"{n_records:,} {plan.schema.unit} records in {len(geography.leaves):,} {geography.leaves.name} areas"
     )
+    date = privacy["everything_released"]["up_to"]["date"]
     first = [] if plan.measured is None else [_of_another(plan, plan.measured)]
     disclosed = [row for row in privacy.get("secrets", []) if row["status"] == "disclosed"]
-    said = first + ([privacy["sentence"]] if "sentence" in privacy else [])
+    said = first + ([privacy["sentence"]] if "sentence" in privacy else []) + epsilon_lines(privacy)
     if plan.delta:
         delta = exact_text(plan.delta_of(plan.loss))
         said += [
@@ -323,23 +325,67 @@ def readme_text(context: PublicContext, n_records: int, csv: bool, privacy: dict
     if plan.coverage is not None:
         listed = "each count with an interval; the stamp `rows` says whether zeros are listed."
         said.append(intervals_sentence(plan.coverage))
-    promised = "".join(fill(line, 112) + "\n" for line in said)
-    one_line = " persons.csv.gz: one line a record." if csv else ""
     parted = len(sections_of(geography)) > 1
     persons, file = (
-        ("persons/, in parts", "file, or folder of parts,") if parted else ("persons.parquet", "file")
+        ("persons/, in parts:", "file, or folder of parts,") if parted else ("persons.parquet:", "file")
     )
+    one_line = " persons.csv.gz: one line a record." if csv else ""
+    held = {
+        "microdata/": f"{persons} one row an area and kind of record, with its count.{one_line}",
+        "tables/": f"one folder a table, one {file} a level; {listed}",
+        "measurements/": "the noisy numbers that all else was made from, and the exact statistics.",
+        "public/": "the areas, and the public facts about them.",
+        **(
+            {}
+            if plan.base is None
+            else {"base/": "the release that this one extends, as far as it is needed."}
+        ),
+        "plan.json": "what is exact and why, and what was measured with how much noise.",
+        "solve.json": "how well the noisy numbers could be fitted together.",
+        "certificate.json": "the privacy loss, every check, and the files that decide.",
+        "ledger.jsonl": "everything that was spent on these data, line by line.",
+        "manifest.json": "the SHA-256 of every file.",
+    }
+    head = f"{words}: not for use as official statistics" if words else "Release"
+    promised = "".join(fill(line, 112) + "\n" for line in said)
+    files = "".join(f"{name:<17} {text}\n" for name, text in held.items())
     return f"""{head}
-{plan.release.title} ({plan.release.id})
+{release.title} ({release.id})
 {people}; made from protected statistics, none is copied from anyone's answers.
-microdata/      {persons}: one row an area and cell, with its count.{one_line}
-tables/         one folder a table, one {file} a level; {listed}
-measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
-plan.json       what is exact and why, what was measured with which noise; plan {plan.plan_hash[:8]}.
-certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.
-manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
-{promised}Check it with:  topdown verify FOLDER
+
+From:      {release.agency}
+Questions: {release.contact}
+Date:      {date}, of the last line of ledger.jsonl
+Licence:   {release.licence or "not stated; ask the contact"}
+Cite as:   {release.agency}: {release.title}, {release.id}, {date}. Plan {plan.plan_hash[:8]}.
+
+How well people are protected
+{promised}
+What is exact
+{fill(exact_line(privacy), 112)}
+
+What each file holds
+{files}
+Codes of areas are text: keep their leading zeros.
+Check it with:  topdown verify FOLDER
 """
+
+
+def epsilon_lines(privacy: dict[str, Any]) -> list[str]:
+    """Return a line with epsilon of the first change of one record that has one, rounded up; none if none has."""
+    for row in privacy.get("secrets", []):
+        for delta, (_, high) in row.get("epsilon", {}).items():
+            at = "" if delta == "0" else f" at delta {delta}"
+            return [f"Epsilon is at most {fixed(Fraction(high), 2, up=True)}{at} ({row['name']})."]
+    return []
+
+
+def exact_line(privacy: dict[str, Any]) -> str:
+    """Return which statistics are published without noise."""
+    names = ", ".join(privacy.get("conditional_on", []))
+    if not names:
+        return "No statistic is published without noise; plan.json lists the public facts that hold in every area."
+    return f"Published without noise: {names}. plan.json says why, and lists the public facts that hold in every area."
 
 
 def _of_another(plan: Plan, measured: MeasuredRelease) -> str:

@@ -172,6 +172,7 @@ def open_answers(plan: Plan) -> list[str]:
         "data_set": release.data_set,
         "agency": release.agency,
         "contact": release.contact,
+        "licence": release.licence,
     }
     names = [f"release.{name}" for name, value in fields.items() if value == UNANSWERED]
     for kind, constraints in plan.invariants.by_kind.items():

@@ -9,6 +9,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import zip_longest
+from math import ceil
 from textwrap import fill
 from typing import Any
 
@@ -361,13 +362,31 @@ _TEXT = """\
 {head}
 {title} ({id})
 {people}; made from protected statistics, none is copied from anyone's answers.
-microdata/      {persons}: one row an area and cell, with its count.{csv}
-tables/         one folder a table, one {file} a level; {listed}
-measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
-plan.json       what is exact and why, what was measured with which noise; plan {plan}.
-certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.
-manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
-{said}Check it with:  topdown verify FOLDER
+
+From:      {agency}
+Questions: {contact}
+Date:      {date}, of the last line of ledger.jsonl
+Licence:   {licence}
+Cite as:   {agency}: {title}, {id}, {date}. Plan {plan}.
+
+How well people are protected
+{said}
+What is exact
+{exact}
+
+What each file holds
+microdata/        {persons}: one row an area and kind of record, with its count.{csv}
+tables/           one folder a table, one {file} a level; {listed}
+measurements/     the noisy numbers that all else was made from, and the exact statistics.
+public/           the areas, and the public facts about them.
+{base}plan.json         what is exact and why, and what was measured with how much noise.
+solve.json        how well the noisy numbers could be fitted together.
+certificate.json  the privacy loss, every check, and the files that decide.
+ledger.jsonl      everything that was spent on these data, line by line.
+manifest.json     the SHA-256 of every file.
+
+Codes of areas are text: keep their leading zeros.
+Check it with:  topdown verify FOLDER
 """
 
 
@@ -378,15 +397,21 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
         session: of the release.
         due: stamps that its first line must show.
     """
-    plan, tree = session.plan, session.tree
+    plan, tree, release = session.plan, session.tree, session.plan.doc.release
     n_records = session.n_records
     parted = session.cuts.n_sections > 1
     return _TEXT.format(
         persons="persons/, in parts" if parted else "persons.parquet",
         file="file, or folder of parts," if parted else "file",
         head=f"{', '.join(due)}: not for use as official statistics" if due else "Release",
-        title=plan.doc.release.title,
-        id=plan.doc.release.id,
+        title=release.title,
+        id=release.id,
+        agency=release.agency,
+        contact=release.contact,
+        licence=release.licence or "not stated; ask the contact",
+        date=session.ledger.up_to["date"],
+        exact=fill(_exact_words(session), COLUMNS),
+        base=_BASE if plan.doc.base else "",
         people=f"{n_records:,} {plan.schema.unit} records in {len(tree.geocodes[-1]):,} {tree.names[-1]} areas",
         csv=_CSV if os.path.lexists(session.root / CSV) else "",
         listed=_ZEROS if plan.coverage is None else _INTERVALS,
@@ -412,6 +437,7 @@ def _privacy_lines(session: Session) -> list[str]:
     disclosed = [row for row in rows if row.get("status") == "disclosed"]
     said = [] if plan.measured is None else [_whose_measurement(plan, plan.measured)]
     said += [str(stated["sentence"])] if "sentence" in stated else []
+    said += _epsilon_words(rows)
     if plan.loss_name == "epsilon_delta":
         both = f"Epsilon {exact_text(plan.loss)}, delta {exact_text(plan.delta)}"
         said += [f"{both}: sums over every count that one record moves."]
@@ -422,6 +448,35 @@ def _privacy_lines(session: Session) -> list[str]:
     n, of = (100 * plan.coverage).as_integer_ratio()
     odds = f"{n} in 100" if of == 1 else f"{plan.coverage.numerator} in {plan.coverage.denominator}"
     return [*said, _CHANCE.format(odds=odds)]
+
+
+def _epsilon_words(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the upper end of the first epsilon that is stated, in hundredths and rounded up."""
+    for row in rows:
+        stated = row.get("epsilon")
+        if not isinstance(stated, dict) or not stated:
+            continue
+        delta, ends = next(iter(stated.items()))
+        try:
+            hundredths = ceil(100 * Fraction(ends[1]))
+        except (TypeError, ValueError, LookupError, ZeroDivisionError):
+            return []
+        at = "" if delta == "0" else f" at delta {delta}"
+        return [f"Epsilon is at most {hundredths // 100}.{hundredths % 100:02}{at} ({row.get('name')})."]
+    return []
+
+
+def _exact_words(session: Session) -> str:
+    """Return which statistics the certificate says are published without noise."""
+    privacy = session.certificate.get("privacy")
+    stated = privacy.get("conditional_on") if isinstance(privacy, dict) else None
+    rules = "the public facts that hold in every area."
+    if not isinstance(stated, list) or not stated:
+        return f"No statistic is published without noise; plan.json lists {rules}"
+    return f"Published without noise: {', '.join(map(str, stated))}. plan.json says why, and lists {rules}"
+
+
+_BASE = "base/             the release that this one extends, as far as it is needed.\n"
 
 
 README = "README.txt"

@@ -11,7 +11,8 @@ from pgsr import verify
 from pgsr.estimators import MECHANISMS
 from pgsr.group_checks import check_folder
 from pgsr.level_noise import NOT_A_RELEASE
-from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, WHY, book, changed, codes, released
+from pgsr.released_groups import read_certificate
+from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, WHY, book, changed, codes, released, seal
 from topdown.errors import BudgetError
 
 
@@ -73,6 +74,7 @@ def test_a_release_is_charged_once_and_checks_out(tmp_path):
     assert made.is_release
     assert set() == codes(verify(tmp_path / "out"))
     files = {"counts.parquet", "measurements", "certificate.json", "ledger.jsonl", "manifest.json"}
+    files |= {"README.txt"}
     assert files == {path.name for path in (tmp_path / "out").iterdir()}
     assert (Fraction(1, 2), 1) == (made.charged, made.n_attempts)
     with pytest.raises(BudgetError):
@@ -80,6 +82,23 @@ def test_a_release_is_charged_once_and_checks_out(tmp_path):
     again = released(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", limit=1, again=True, **named)
     assert Fraction(1, 2) == again.calibration.loss
     assert set() == codes(verify(tmp_path / "again"))
+
+
+def test_readme_says_whose_release_it_is_and_verify_holds_it_to_the_certificate(tmp_path):
+    """Whoever gets the folder reads README.txt first: it must name whom to ask, and say no more than is certified."""
+    said = {"title": "Farms", "agency": "Office", "contact": "ask@office.example", "licence": "CC-BY-4.0"}
+    released(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "out", sizes=5, **said, **book(tmp_path))
+    text, stated = (tmp_path / "out" / "README.txt").read_text(), read_certificate(tmp_path / "out")
+    assert said == stated["names"]
+    assert all(value in text for value in said.values())
+    row = stated["privacy"]["secrets"][0]
+    assert row["sentence"] in " ".join(text.split())
+    assert f"Epsilon is at most {row['epsilon']['0'][1]} " in text
+    for line in (f"From:      {said['agency']}\n", "Published without noise: number of groups"):
+        assert line in text
+        (tmp_path / "out" / "README.txt").write_text(text.replace(line, "From:      Nobody\n"))
+        seal(tmp_path / "out")
+        assert codes(verify(tmp_path / "out")) == {"manifest"}
 
 
 def test_tracking_ends_at_the_public_total():

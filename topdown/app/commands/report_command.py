@@ -1,8 +1,10 @@
-"""`topdown report`: a release as one page that people read, and whether such a page is that of a release."""
+"""`topdown report` and `export`: a release as one page that people read, and as texts that catalogues read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +13,8 @@ from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import FAIL, bold
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
+from topdown.formats.command_documents import Exported
+from topdown.output_paths import write_new
 
 
 @command(
@@ -65,3 +69,57 @@ def _check(screen: Screen, release: Path, out: Path) -> int:
         return EXIT_OK
     screen.last(f"{out} is not the report of {found.release}", symbol=FAIL)
     return EXIT_CHECK_FAILED
+
+
+CATALOGUES = ("registry", "sims", "dcat", "citation")
+
+
+def export_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of an export, which both programs share."""
+    options = (
+        click.option(
+            "--to",
+            type=click.Choice(CATALOGUES),
+            required=True,
+            help="registry: of deployments, YAML; sims: SIMS/ESMS 2.0; dcat: DCAT-US, JSON; citation: CITATION.cff.",
+        ),
+        click.option(
+            "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write a file, not the screen."
+        ),
+        click.option("--force", is_flag=True, help="Replace an existing file."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def show_export(screen: Screen, text: str, to: Any, out: Path | None, *, force: bool) -> int:
+    """Write the text of an export to a file, or print it."""
+    if out is not None:
+        write_new(out, text.encode("utf-8"), force=force)
+    screen.document(Exported(to=to, out=None if out is None else str(out), text=text))
+    if out is None and screen.talks:
+        screen.out.put(text)
+    elif out is not None:
+        screen.last(
+            f"{to} in {out}: {len(text.splitlines())} lines; the office fills in what is still to be stated"
+        )
+    return EXIT_OK
+
+
+@command(
+    "export",
+    examples=(
+        ("topdown export release/ --to citation --out CITATION.cff", "How to cite a release."),
+        ("topdown export release/ --to registry", "An entry of the registry of deployments, as a draft."),
+    ),
+)
+@click.argument("release", metavar="RELEASE", type=click.Path(path_type=Path))
+@export_options
+def export(screen: Screen, release: Path, *, to: str, out: Path | None, force: bool) -> int:
+    """Write what catalogues ask of a release or choice.
+
+    It is made from the certificate and plan of the folder. Numbers are rounded up, exact fractions stand beside them;
+    what only the office knows is left open by name. Verify the release first.
+    """
+    return show_export(screen, app.export_text(release, to), to, out, force=force)
