@@ -152,10 +152,14 @@ def test_coverage_of_noise_intervals(benchmark: BenchmarkFixture, census, name: 
         covered = []
         for level, parameter in enumerate(plan.parameters):
             here = tree.columns(level)
-            width = half_width("geometric", parameter, accumulates=kind != "histogram")
+            width = half_width(
+                "geometric", parameter, accumulates=kind != "histogram", coverage=Fraction(19, 20)
+            )
             some = truth[:, here] > 0
             covered.append(float((np.abs(counts - truth)[:, here] <= width)[some].mean()))
         shown = " ".join(f"{100 * c:.0f} %" for c in covered)
         benchmark.extra_info[f"coverage {epsilon}"] = covered
         print(f"\n{name} epsilon {epsilon}: nation, state, county {shown}", end="")
-    benchmark.pedantic(lambda: half_width("geometric", Fraction(6), accumulates=False), rounds=1)
+    benchmark.pedantic(
+        lambda: half_width("geometric", Fraction(6), accumulates=False, coverage=Fraction(19, 20)), rounds=1
+    )

@@ -19,9 +19,11 @@ import numpy as np
 from msgspec import convert
 
 from pgsr.estimators import (
+    COVERAGES,
     Groups,
     RowsDesign,
     all_answers,
+    count_bounds,
     estimate,
     half_width,
     match_groups,
@@ -30,7 +32,7 @@ from pgsr.estimators import (
     vector_kind,
 )
 from pgsr.estimators.kernels_isotonic import isotonic_rows_real
-from pgsr.formats import Compare, ComparedMechanism, Truth
+from pgsr.formats import Compare, ComparedMechanism, Held, Truth, coverage_name
 from pgsr.group_tables import origin_of_groups
 from pgsr.hierarchy import Sizes, Tree, tree_of
 from pgsr.level_noise import Budget, Calibration, NoiseSource, calibrate
@@ -66,17 +68,19 @@ def emd_by_level(tree: Tree, counts: Ints, truth: Ints, smallest: int = 1) -> li
     return [int(gap[tree.columns(level)].sum()) for level in range(tree.n_levels)]
 
 
-def coverage_by_level(tree: Tree, counts: Ints, truth: Ints, half_widths: Ints) -> list[float]:
-    """Return, per level, which part of the cells that hold groups lies within its interval; 1 if no cell does.
+def coverage_by_level(tree: Tree, bounds: tuple[Ints, Ints], truth: Ints) -> list[tuple[float, float]]:
+    """Return, per level, which part of the cells that hold groups lies within its bounds, and their mean difference.
 
-    Empty cells are left out: there are many, and nearly every interval holds them.
+    Empty cells are left out: there are many, and nearly every interval holds them. Without any, 1 and 0.
     """
-    covered = np.abs(counts - truth) <= half_widths
+    lower, upper = bounds
     found = []
     for level in range(tree.n_levels):
         here = tree.columns(level)
         some = truth[:, here] > 0
-        found.append(float(covered[:, here][some].mean()) if some.any() else 1.0)
+        low, high, true = (of[:, here][some] for of in (lower, upper, truth))
+        held, width = ((low <= true) & (true <= high)), high - low
+        found.append((float(held.mean()), float(width.mean())) if some.any() else (1.0, 0.0))
     return found
 
 
@@ -237,7 +241,8 @@ class MechanismRow:
         claimed: epsilon it was calibrated for.
         true_epsilon: what its noise guarantees.
         l1, emd: mean error per level, root first, in groups and in persons.
-        coverage: part of the cells with groups, per level, whose interval holds the true count; None of peers.
+        intervals: per stated coverage and level, part of the cells with groups whose interval holds the true count,
+            and mean difference of its bounds; None of peers.
         violations: mean number of violated sums.
         seconds: median CPU time of post-processing.
         repeats: runs averaged.
@@ -248,7 +253,7 @@ class MechanismRow:
     true_epsilon: Fraction
     l1: tuple[float, ...]
     emd: tuple[float, ...]
-    coverage: tuple[float, ...] | None
+    intervals: tuple[tuple[tuple[float, float], ...], ...] | None
     violations: float
     seconds: float
     repeats: int
@@ -289,15 +294,15 @@ def compare(
     for epsilon in epsilons:
         for run in runs:
             plan = _calibration(run, tree, len(truth), epsilon, direction)
-            l1, emd, coverage, violations, seconds = [], [], [], [], []
+            l1, emd, held, violations, seconds = [], [], [], [], []
             for repeat in range(repeats):
                 report(Event("compare", done, len(epsilons) * len(runs) * repeats, run.label))
                 source = NoiseSource(seed * 1_000_003 + repeat)
-                counts, widths, spent = _simulated_counts(run, tree, truth, plan, source, direction)
+                counts, bounds, spent = _simulated_counts(run, tree, truth, plan, source, direction)
                 seconds.append(spent)
                 l1.append(l1_by_level(tree, counts, truth))
                 emd.append(emd_by_level(tree, counts, truth))
-                coverage += [] if widths is None else [coverage_by_level(tree, counts, truth, widths)]
+                held += [] if bounds is None else [[coverage_by_level(tree, b, truth) for b in bounds]]
                 violations.append(constraint_violations(tree, counts))
                 done += 1
             rows.append(
@@ -307,7 +312,7 @@ def compare(
                     plan.loss,
                     tuple(np.mean(l1, axis=0).tolist()),
                     tuple(np.mean(emd, axis=0).tolist()),
-                    tuple(np.mean(coverage, axis=0).tolist()) if coverage else None,
+                    np.mean(held, axis=0).tolist() if held else None,
                     float(np.mean(violations)),
                     float(np.median(seconds)),
                     repeats,
@@ -358,7 +363,12 @@ def compare_document(known: KnownCounts, rows: Sequence[MechanismRow]) -> Compar
                 private_as_claimed=row.private,
                 l1=list(row.l1),
                 emd=list(row.emd),
-                coverage=None if row.coverage is None else list(row.coverage),
+                intervals=None
+                if row.intervals is None
+                else {
+                    coverage_name(coverage): Held(held=[h for h, _ in levels], width=[w for _, w in levels])
+                    for coverage, levels in zip(COVERAGES, row.intervals, strict=True)
+                },
                 violations=row.violations,
                 seconds=row.seconds,
                 repeats=row.repeats,
@@ -376,8 +386,8 @@ def _calibration(run: Run, tree: Tree, n_sizes: int, epsilon: Fraction, directio
 
 def _simulated_counts(
     run: Run, tree: Tree, truth: Ints, plan: Calibration, source: NoiseSource, direction: str
-) -> tuple[Ints, Ints | None, float]:
-    """Return simulated counts, half widths if any, CPU seconds: of post-processing, and of a peer's noise too."""
+) -> tuple[Ints, list[tuple[Ints, Ints]] | None, float]:
+    """Return simulated counts, bounds if any, CPU seconds: of post-processing, and of a peer's noise too."""
     if run.mechanism in KUO:
         started = time.process_time()
         scales = [float(p) for p in plan.parameters]
@@ -394,9 +404,18 @@ def _simulated_counts(
     started = time.process_time()
     found = estimate(mechanism, tree, noisy, total, kind, plan, known)
     spent = time.process_time() - started
-    of_noise = [half_width(plan.noise, p, accumulates=kind != "histogram") for p in plan.parameters]
-    widths = np.array(of_noise)[tree.level_of] if found.half_widths is None else found.half_widths
-    return found.counts, widths, spent
+    bounds = []
+    for coverage in COVERAGES:
+        if found.posterior is not None:
+            bounds.append(found.posterior.bounds(found.counts, coverage))
+            continue
+        accumulates = kind != "histogram"
+        by_level = [
+            half_width(plan.noise, p, accumulates=accumulates, coverage=coverage) for p in plan.parameters
+        ]
+        widths = np.array(by_level)[tree.level_of]
+        bounds.append(count_bounds(found.counts, widths, total, valid=mechanism.consistent))
+    return found.counts, bounds, spent
 
 
 def warm_up() -> None:

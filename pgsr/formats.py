@@ -6,9 +6,10 @@ Numbers and texts have the most that a checker reads of a stranger's. Checks tak
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, convert
 
 from topdown.formats import json_schema
 from topdown.formats.command_documents import ErrorPage
@@ -30,8 +31,12 @@ README = "README.txt"
 MEASUREMENTS, EXACT, JOURNAL = "measurements", "exact.json", "journal.json"
 PART = "part-000"
 COUNT, ANSWER = "count", "answer"  # the columns of the tables
-LOWER, UPPER = "lower", "upper"
 WRITING = ".tmp"
+
+
+def bound_columns(coverage: Sequence[object]) -> list[str]:
+    """Return the columns of lower and upper bounds for levels of coverage such as 19/20: lower_95, upper_95."""
+    return [f"{end}_{int(100 * Fraction(str(c)))}" for c in coverage for end in ("lower", "upper")]
 
 
 def part_file(level: str) -> str:
@@ -144,7 +149,7 @@ class Privacy(Part, frozen=True, kw_only=True):
     secrets: Annotated[list[ProtectedStep], Meta(min_length=1)]
 
 
-VERSION: Final = 5
+VERSION: Final = 6
 """Of the only certificates that are read."""
 LevelName = Annotated[str, Meta(min_length=1, max_length=60, pattern="^[^/\\\\\\x00]+$")]
 
@@ -172,7 +177,9 @@ class LevelNoise(Part, frozen=True, kw_only=True):
     name: LevelName
     parameter: Exact
     sensitivity: Whole
-    half_width_95: Whole
+    half_widths: Annotated[
+        list[Whole], Meta(description="Of the noise of one count, by coverage", min_length=1)
+    ]
 
 
 class Optimality(Part, frozen=True, kw_only=True):
@@ -185,10 +192,19 @@ class Optimality(Part, frozen=True, kw_only=True):
     of_measurements: bool
 
 
+Coverage = Literal["1/2", "9/10", "19/20", "99/100"]
+
+
+def coverage_name(coverage: Fraction) -> Coverage:
+    """Return how documents name a coverage."""
+    name: Coverage = convert(str(coverage), Coverage)
+    return name
+
+
 class Intervals(Part, frozen=True, kw_only=True):
     """Where the bounds beside every count come from."""
 
-    method: Literal["noise of the level", "noise and likeness of siblings, closed form"]
+    method: Literal["noise of the level", "posterior of the count"]
     meaning: Text
 
 
@@ -213,7 +229,7 @@ class LedgerHistory(Part, frozen=True, kw_only=True):
 class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.certificate"):
     """certificate.json: what was measured, what it costs, what is claimed."""
 
-    version: Literal[5] = VERSION
+    version: Literal[6] = VERSION
     engine: Engine
     release: bool
     stamp: Stamp
@@ -226,6 +242,7 @@ class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.c
     total: Whole
     public_totals: dict[str, Whole]
     sizes: SizeRange
+    coverage: Annotated[list[Coverage], Meta(description="Of the bounds, ascending", min_length=1)]
     levels: Annotated[list[LevelNoise], Meta(min_length=1)]
     regions: Annotated[
         list[Annotated[tuple[str, str, str], Meta(description="Region, level, parent")]], Meta(min_length=1)
@@ -333,6 +350,15 @@ NotNegative = Annotated[float, Meta(ge=0)]
 ByLevel = Annotated[list[NotNegative], Meta(min_length=1)]
 
 
+class Held(Part, frozen=True, kw_only=True):
+    """How intervals of one coverage did in the cells that hold groups, by level."""
+
+    held: Annotated[
+        list[Annotated[float, Meta(ge=0, le=1)]], Meta(description="Part that lies within its interval")
+    ]
+    width: Annotated[ByLevel, Meta(description="Mean difference of the bounds, in groups")]
+
+
 class ComparedMechanism(Part, frozen=True, kw_only=True):
     """Mean errors of one mechanism, by level."""
 
@@ -344,10 +370,7 @@ class ComparedMechanism(Part, frozen=True, kw_only=True):
     private_as_claimed: bool
     l1: ByLevel
     emd: Annotated[ByLevel, Meta(description="In persons")]
-    coverage: Annotated[
-        list[Annotated[float, Meta(ge=0, le=1)]] | None,
-        Meta(description="Part of the cells with groups within their intervals; null of peers"),
-    ]
+    intervals: Annotated[dict[Coverage, Held] | None, Meta(description="By stated coverage; null of peers")]
     violations: NotNegative
     seconds: NotNegative
     repeats: Positive
@@ -356,7 +379,7 @@ class ComparedMechanism(Part, frozen=True, kw_only=True):
 class Compare(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.compare"):
     """The result of pgsr compare --json: errors of mechanisms, computed from true counts."""
 
-    version: Literal[3] = 3
+    version: Literal[4] = 4
     engine: str
     stamp: Literal["NOT-A-RELEASE"] = "NOT-A-RELEASE"
     truth: Truth | None

@@ -9,8 +9,9 @@ import os
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
-from math import ceil
+from math import ceil, log, pi
 from pathlib import Path
+from statistics import NormalDist
 from textwrap import fill
 from time import perf_counter
 from typing import Any
@@ -38,50 +39,60 @@ from topdown.made_up import WARNING_FILE
 from topdown.verify.findings import CheckResult, Findings
 from topdown.verify.ledger_reader import UNNAMED
 
-HALF_WIDTH_95 = 1.96
 MORE = 1e-6
 
 
 def check_intervals(files: ReleasedFiles) -> Findings:
-    """Recompute bounds of the noise alone; of the others their form, and that none is wider than the noise drawn."""
+    """Recompute bounds of the noise alone; those of a posterior hold the count and reach no further than noise."""
     document = files.certificate
     stated, valid = document["intervals"], document["mechanism"]["consistent"]
-    check = Findings(name="intervals", n_checked=files.counts.size)
+    check = Findings(name="intervals", n_checked=files.counts.size * len(files.bounds))
     known = np.full(len(files.parent), int(document["total"]))
     for node, (code, _, _) in enumerate(document["regions"]):
         known[node] = document["public_totals"].get(code, known[node])
-    if stated["method"] == OF_MODEL:
-        widths = np.maximum(files.upper - files.counts, files.counts - files.lower)
-        most = _widest(files)
-        if np.any(widths > most[files.level]) or document["mechanism"]["name"] not in (
-            "tracking",
-            "posterior",
-        ):
-            check.fail("bounds are wider than the noise of their level and of those above it")
-    else:
-        fixed = np.array([level["half_width_95"] for level in document["levels"]], dtype=np.int64)
-        widths = np.broadcast_to(fixed[files.level], files.counts.shape)
-    lower, upper = count_bounds(files.counts, widths, known, valid=valid)
-    wrong = (files.lower != lower) | (files.upper != upper)
-    for size, node in np.argwhere(wrong).tolist():
-        check.fail(
-            f"{document['regions'][node][0]}, size row {size}: {files.counts[size, node]} is not in the middle of "
-            f"[{files.lower[size, node]}, {files.upper[size, node]}]"
-        )
+    if stated["method"] == OF_MODEL and document["mechanism"]["name"] not in ("tracking", "posterior"):
+        check.fail(f"{document['mechanism']['name']} has no posterior")
+    inside = (files.counts, files.counts)
+    for i, (coverage, (lower, upper)) in enumerate(zip(document["coverage"], files.bounds, strict=True)):
+        if stated["method"] == OF_MODEL:
+            most = _widest(files, Fraction(coverage))[files.level]
+            wrong = (lower > inside[0]) | (upper < inside[1]) | (lower < 0) | (upper > known)
+            wrong |= (files.counts - lower > most) | (upper - files.counts > most)
+            why = "does not hold the count and the bounds of less coverage, or reaches further than the noise"
+            inside = (lower, upper)
+        else:
+            fixed = np.array([level["half_widths"][i] for level in document["levels"]], dtype=np.int64)
+            widths = np.broadcast_to(fixed[files.level], files.counts.shape)
+            due = count_bounds(files.counts, widths, known, valid=valid)
+            wrong, why = (lower != due[0]) | (upper != due[1]), "is not the count and the noise of its level"
+        for size, node in np.argwhere(wrong).tolist():
+            check.fail(
+                f"{document['regions'][node][0]}, size row {size}: {files.counts[size, node]} and coverage {coverage}: "
+                f"[{lower[size, node]}, {upper[size, node]}] {why}"
+            )
     if stated["meaning"] != MEANING:
         check.fail("what the bounds mean is described in other words than the format has")
-    check.text = f"{files.counts.size:,} counts lie within their bounds ({stated['method']})"
+    levels = ", ".join(document["coverage"])
+    check.text = (
+        f"{files.counts.size:,} counts lie within their bounds of coverage {levels} ({stated['method']})"
+    )
     return check
 
 
-def _widest(files: ReleasedFiles) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return, per level, the half width of a difference of two answers with the noise of the level and all above."""
+def _widest(files: ReleasedFiles, coverage: Fraction) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return, per level, how far bounds may be from a count: with the noise of the level and of all above it."""
     gaussian = files.certificate["privacy"]["noise"] == "gaussian"
+    within = float(coverage)
+    sds = (
+        NormalDist().inv_cdf((1.0 + within) / 2.0)
+        if gaussian
+        else log((1.0 + within) / (1.0 - within)) * 3**0.5 / pi
+    )
     spread, found = 0.0, []
     for level in files.certificate["levels"]:
         parameter = float(Fraction(level["parameter"]))
         spread += parameter if gaussian else 2.0 * parameter * parameter
-        found.append(HALF_WIDTH_95 * (2.0 * spread) ** 0.5 * (1.0 + MORE) + 0.5)
+        found.append(sds * (2.0 * spread) ** 0.5 * (1.0 + MORE) + 0.5)
     return np.array(found)
 
 

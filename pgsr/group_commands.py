@@ -229,6 +229,11 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
     help="Neighbour steps that the noise covers; default move, and new unless size 0 is listed.",
 )
 @click.option(
+    "--coverage",
+    multiple=True,
+    help="Of intervals beside counts: 0.5, 0.9, 0.95 (default), 0.99; several with one option each.",
+)
+@click.option(
     "--calibration",
     type=click.Choice(["correct", "published"]),
     help="published: not private; only with --simulate.",

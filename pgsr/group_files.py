@@ -25,11 +25,9 @@ from pgsr.formats import (
     COUNT,
     COUNTS,
     LEDGER,
-    LOWER,
     MANIFEST,
     MEASUREMENTS,
     README,
-    UPPER,
     VERSION,
     Manifest,
     Microdata,
@@ -37,6 +35,7 @@ from pgsr.formats import (
     ReleaseDocument,
     SealedFile,
     Stamp,
+    bound_columns,
     part_file,
     release_files,
 )
@@ -74,10 +73,10 @@ def release_contents(made: Release, ledger: bytes = b"") -> dict[str, bytes]:
         ledger: of the data set, up to the commit of this release; none for a simulation.
     """
     plan, document = made.prepared, certificate_document(made, ledger)
+    ends = [end for bounds in made.bounds for end in bounds]
+    columns = dict(zip((COUNT, *bound_columns(plan.sections["coverage"])), (made.counts, *ends), strict=True))
     found = {
-        COUNTS: table_bytes(
-            plan, dict(zip((COUNT, LOWER, UPPER), (made.counts, *made.bounds), strict=True)), made.stamp
-        ),
+        COUNTS: table_bytes(plan, columns, made.stamp),
         CERTIFICATE: json_bytes(document),
     }
     if made.is_release:
@@ -144,12 +143,16 @@ def plan_sections(plan: Plan, hierarchy: Hierarchy, total: int, noise: Calibrati
         "total": total,
         "public_totals": dict(plan.public),
         "sizes": {"smallest": sizes.smallest, "n_sizes": sizes.n_sizes, "too_large": sizes.too_large},
+        "coverage": [str(coverage) for coverage in plan.coverages],
         "levels": [
             {
                 "name": level.name,
                 "parameter": str(p),
                 "sensitivity": s,
-                "half_width_95": half_width(noise.noise, p, accumulates=accumulates),
+                "half_widths": [
+                    half_width(noise.noise, p, accumulates=accumulates, coverage=coverage)
+                    for coverage in plan.coverages
+                ],
             }
             for level, p, s in zip(levels, noise.parameters, noise.sensitivities, strict=True)
         ],
@@ -187,7 +190,7 @@ def certificate_document(made: Release, ledger: bytes = b"") -> dict[str, Any]:
         **plan.sections,
         **_choice_section(made),
         "intervals": {
-            "method": OF_NOISE if made.estimate.half_widths is None else OF_MODEL,
+            "method": OF_NOISE if made.estimate.posterior is None else OF_MODEL,
             "meaning": MEANING,
         },
         "optimality": None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -161,16 +162,20 @@ class Release:
         """Released counts [size][node]."""
         return self.estimate.counts
 
-    @property
-    def bounds(self) -> tuple[Ints, Ints]:
-        """Lower and upper bounds of 95 % intervals beside every count, [size][node]; see `intervals`."""
-        plan, tree = self.prepared, self.prepared.hierarchy.tree
-        widths = self.estimate.half_widths
-        if widths is None:
-            by_level = np.array([level["half_width_95"] for level in plan.sections["levels"]], dtype=np.int64)
-            widths = np.broadcast_to(by_level[tree.level_of], self.counts.shape)
-        most = np.where(plan.known < 0, plan.total, plan.known)
-        return count_bounds(self.counts, widths, most, valid=plan.mechanism.consistent)
+    @cached_property
+    def bounds(self) -> tuple[tuple[Ints, Ints], ...]:
+        """Lower and upper bounds beside every count, [size][node], of every coverage of the plan; see `intervals`."""
+        plan, posterior = self.prepared, self.estimate.posterior
+        most, found = np.where(plan.known < 0, plan.total, plan.known), []
+        for i, coverage in enumerate(plan.sections["coverage"]):
+            if posterior is None:
+                by_level = np.array([level["half_widths"][i] for level in plan.sections["levels"]])
+                widths = np.broadcast_to(by_level[plan.hierarchy.tree.level_of], self.counts.shape)
+                found.append(count_bounds(self.counts, widths, most, valid=plan.mechanism.consistent))
+            else:
+                lower, upper = posterior.bounds(self.counts, Fraction(coverage))
+                found.append((lower, np.minimum(upper, most)))
+        return tuple(found)
 
     @property
     def calibration(self) -> Calibration:

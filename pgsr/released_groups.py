@@ -27,12 +27,11 @@ from pgsr.formats import (
     COUNTS,
     EXACT,
     JOURNAL,
-    LOWER,
     MEASUREMENTS,
     PART,
-    UPPER,
     VERSION,
     Certificate,
+    bound_columns,
     part_file,
 )
 from pgsr.hierarchy import Sizes
@@ -57,7 +56,8 @@ class ReleasedFiles:
     Args:
         folder: where it is.
         certificate: the document.
-        counts, lower, upper: released counts and the bounds beside them, [size][region].
+        counts: released counts [size][region].
+        bounds: lower and upper bounds beside them, [size][region], of every coverage of the certificate.
         answers: noisy answers, [size][region].
         parent: region of each region's parent, -1 at the root.
         level: level of each region.
@@ -66,8 +66,7 @@ class ReleasedFiles:
     folder: Path
     certificate: dict[str, Any]
     counts: Ints
-    lower: Ints
-    upper: Ints
+    bounds: tuple[tuple[Ints, Ints], ...]
     answers: Ints
     parent: Ints
     level: Ints
@@ -106,16 +105,15 @@ def load_files(place: Path, certificate: dict[str, Any]) -> ReleasedFiles:
         or set(level.tolist()) != set(range(len(names)))
     ):
         raise OddFileError(f"{CERTIFICATE} does not list its regions as a tree, level by level")
-    released = _read_cells(place, COUNTS, (COUNT, LOWER, UPPER), certificate, slice(None), stamp)
+    columns = (COUNT, *bound_columns(certificate["coverage"]))
+    counts, *ends = _read_cells(place, COUNTS, columns, certificate, slice(None), stamp)
+    bounds = tuple(zip(ends[::2], ends[1::2], strict=True))
     parts = []
     for i, name in enumerate(names):
         here = np.flatnonzero(level == i)
         nodes = slice(int(here[0]), int(here[-1]) + 1)
         parts += _read_cells(place, part_file(name), (ANSWER,), certificate, nodes, stamp)
-    counts, lower, upper = released
-    return ReleasedFiles(
-        place, certificate, counts, lower, upper, np.concatenate(parts, axis=1), parent, level
-    )
+    return ReleasedFiles(place, certificate, counts, bounds, np.concatenate(parts, axis=1), parent, level)
 
 
 def read_certificate(place: Path) -> dict[str, Any]:
@@ -326,7 +324,7 @@ def _one_line(fields: dict[str, object]) -> bytes:
     return (json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
 
-HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "levels", "regions")
+HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "coverage", "levels", "regions")
 STEPS = ("move", "new", "dropped", "household", "appears")
 SETS_OF_WHOLE_GROUPS = (["household"], ["household", "appears"])
 UNIT = 1 << 400
@@ -398,10 +396,15 @@ def check_privacy(files: ReleasedFiles) -> Findings:
 def _widths_and_unit(check: Findings, document: dict[str, Any], parameters: Sequence[Fraction]) -> None:
     """Check how far noise reaches at every level, and the words for the unit."""
     stated, accumulates = document["privacy"], document["mechanism"]["measures"] != "histogram"
+    coverage = [Fraction(text) for text in document["coverage"]]
+    if coverage != sorted(set(coverage)):
+        check.fail("levels of coverage are not stated once each, in ascending order")
     for level, parameter in zip(document["levels"], parameters, strict=True):
-        width = half_width(stated["noise"], parameter, accumulates=accumulates)
-        if level["half_width_95"] != width:
-            check.fail(f"level {level['name']}: half width {level['half_width_95']}, derived {width}")
+        widths = [
+            half_width(stated["noise"], parameter, accumulates=accumulates, coverage=c) for c in coverage
+        ]
+        if level["half_widths"] != widths:
+            check.fail(f"level {level['name']}: half widths {level['half_widths']}, derived {widths}")
     if stated["unit_means"] != unit_means(stated["unit"], stated["relations"]):
         check.fail("what a unit means is described in other words than the format has")
 

@@ -372,7 +372,7 @@ def refuse_unverifiable(plan: Prepared) -> None:
             Path(),
             document,
             made.counts,
-            *made.bounds,
+            made.bounds,
             made.noisy,
             tree.parent,
             tree.level_of.astype(np.int64),

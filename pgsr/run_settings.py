@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, convert, structs
 
-from pgsr.estimators import DEFAULT, Mechanism, mechanism_named, vector_kind
+from pgsr.estimators import COVERAGES, DEFAULT, Mechanism, mechanism_named, vector_kind
 from pgsr.exact_arguments import fraction
 from pgsr.formats import LedgerState, Names
 from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy
@@ -185,10 +185,11 @@ class Plan:
         total: number of groups G, checked against the data; None to publish the data's own.
         public: number of groups of some regions, checked against the data; what is released agrees with them.
         names: what only people can say of it.
+        coverage: of the intervals beside every count, exact: some of 1/2, 9/10, 19/20, 99/100.
 
     Raises:
         ConfigError: unknown mechanism (C153), direction (C154) or step (C168); "household" without a unit
-            of its own (C185).
+            of its own (C185); another coverage, or none (C320).
     """
 
     sizes: Sizes
@@ -200,8 +201,15 @@ class Plan:
     total: int | None = None
     public: Mapping[str, int] = field(default_factory=dict)
     names: Names = NAMELESS
+    coverage: Sequence[Fraction | str] = (Fraction(19, 20),)
 
     def __post_init__(self) -> None:
+        if not self.coverages or not set(self.coverages) <= set(COVERAGES):
+            raise ConfigError(
+                f"coverage is {', '.join(map(str, self.coverages)) or 'not given'}",
+                code="C320",
+                fix=f"use some of {', '.join(map(str, COVERAGES))}: how often others hold is not known",
+            )
         vector_kind(mechanism_named(self.mechanism), self.direction)
         if "household" in self.steps and self.unit == UNIT:
             raise ConfigError(
@@ -220,6 +228,11 @@ class Plan:
         """What is measured."""
         whole_groups = not {"dropped", "household"}.isdisjoint(self.steps)
         return vector_kind(self.post_processing, self.direction, whole_groups=whole_groups)
+
+    @property
+    def coverages(self) -> tuple[Fraction, ...]:
+        """The levels of coverage, each once, ascending."""
+        return tuple(sorted({fraction("coverage", value) for value in self.coverage}))
 
     @property
     def steps(self) -> tuple[Relation, ...]:
@@ -331,6 +344,7 @@ class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     public: str | None = None
     shares: tuple[Fraction, ...] | None = None
     relations: tuple[str, ...] | None = None
+    coverage: tuple[Fraction, ...] | None = None
     unit: str | None = None
     direction: str | None = None
     calibration: str | None = None
@@ -375,7 +389,7 @@ def plan_of(settings: Settings) -> Plan:
         Budget(**_some(settings, "epsilon", "rho", "shares", "calibration")),
         public={} if public is None else public_totals(public, ignored),
         names=Names(**_some(settings, "title", "agency", "contact", "licence")),
-        **_some(settings, "mechanism", "direction", "relations", "unit", "total"),
+        **_some(settings, "mechanism", "direction", "relations", "unit", "total", "coverage"),
     )
 
 

@@ -26,6 +26,7 @@ from pgsr.comparison import (
     warm_up,
 )
 from pgsr.comparison import compare as run_all
+from pgsr.estimators import COVERAGES
 from pgsr.exact_arguments import fraction
 from pgsr.formats import Explain, Schemas, document_names, document_schema
 from pgsr.group_tables import read_hierarchy
@@ -223,15 +224,34 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
         screen.say(
             "Least EMD here: " + "; ".join(f"{name}, {of}" for name, of in zip(names, best, strict=True))
         )
-    with_intervals = [(label(row), row.coverage) for row in rows if row.coverage is not None]
+    with_intervals = [(label(row), row.intervals) for row in rows if row.intervals is not None]
     if not with_intervals:
         return
+    stated = " · ".join(f"{int(100 * coverage)}" for coverage in COVERAGES)
     screen.heading(
-        f"epsilon {rows[0].claimed}", "   cells with groups that 95 % intervals hold, per level, in 100"
+        f"epsilon {rows[0].claimed}",
+        f"   cells with groups that intervals of {stated} % hold, per level, in 100",
     )
     screen.table(
         [Column(""), Column("mechanism"), *right(*names)],
-        [[*name, *(f"{100 * part:.1f}" for part in parts)] for name, parts in with_intervals],
+        [
+            [
+                *name,
+                *(" · ".join(f"{100 * held:.0f}" for held, _ in level) for level in zip(*found, strict=True)),
+            ]
+            for name, found in with_intervals
+        ],
+    )
+    screen.heading(f"epsilon {rows[0].claimed}", "   mean difference of their bounds, in groups")
+    screen.table(
+        [Column(""), Column("mechanism"), *right(*names)],
+        [
+            [
+                *name,
+                *(" · ".join(_error_text(width) for _, width in level) for level in zip(*found, strict=True)),
+            ]
+            for name, found in with_intervals
+        ],
     )
 
 

@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from pgsr.estimators.count_intervals import (
+        COVERAGES,
+        MEANING,
+        OF_MODEL,
+        OF_NOISE,
+        CountPosterior,
+        count_bounds,
+        half_width,
+    )
     from pgsr.estimators.cumulative import TreeLeastSquares, cumulative_estimate, track
     from pgsr.estimators.exact_optima import (
         chain_estimate,
@@ -17,11 +26,6 @@ if TYPE_CHECKING:
         descend,
         relaxed_histograms,
         tree_optimum,
-    )
-    from pgsr.estimators.exact_programs import (
-        full_table_optimum,
-        model1_exact,
-        model2_exact,
     )
     from pgsr.estimators.kernels_isotonic import exceeds, isotonic_rows, isotonic_rows_real, kernel
     from pgsr.estimators.kernels_paths import choose_columns_and_rows, path_posterior, steady_tails
@@ -47,15 +51,10 @@ if TYPE_CHECKING:
     )
     from pgsr.estimators.mechanism import (
         DEFAULT,
-        MEANING,
         MECHANISMS,
-        OF_MODEL,
-        OF_NOISE,
         Estimate,
         Mechanism,
-        count_bounds,
         estimate,
-        half_width,
         inverse_variance,
         mechanism_named,
         vector_kind,
@@ -72,6 +71,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "COVERAGES",
     "DEFAULT",
     "LEAST_SPREAD",
     "MEANING",
@@ -82,6 +82,7 @@ __all__ = [
     "SPREAD_PASSES",
     "TRUST_ROUNDS",
     "ColumnsAndRows",
+    "CountPosterior",
     "Estimate",
     "Groups",
     "Mechanism",
@@ -102,7 +103,6 @@ __all__ = [
     "exceeds",
     "fit_tree_rows",
     "fitted_totals",
-    "full_table_optimum",
     "half_width",
     "inverse_variance",
     "isotonic_rows",
@@ -111,8 +111,6 @@ __all__ = [
     "match_groups",
     "mechanism_named",
     "median_isotonic",
-    "model1_exact",
-    "model2_exact",
     "path_posterior",
     "posterior_estimate",
     "relaxed_histograms",

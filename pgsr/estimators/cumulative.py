@@ -151,7 +151,7 @@ def cumulative_estimate(
     """Return counts of groups from noisy cumulative counts of every region.
 
     `tracking` and `M_c^dp` are consistent, valid and faithful by construction; `M_c^r` rounds each cell and
-    need not be. None of the three claims to solve Model 2 exactly (see `model2_exact`).
+    need not be. None of the three claims to solve Model 2 exactly.
 
     Args:
         levels: parents level by level, nondecreasing; or a Tree.

@@ -30,6 +30,8 @@ MIXED_IN = 0.2
 BLOCK, LEAST_BLOCK, LEAST_RATIO = 6.0, 10.0, 0.02
 USUAL_RATIO, USUAL_WEIGHT, ALMOST_ALIKE = 0.25, 8.0, 0.02
 """Relative variance of siblings' rates before any data, its weight in noise variances, and the least."""
+DOUBT_OF_RATIO = 0.25
+"""Standard errors by which the relative variance is allowed to be larger; set on made-up data."""
 BEYOND = 14.0
 """A row's group is sought where its noise is less surprising than exp(-BEYOND)."""
 
@@ -373,6 +375,16 @@ def smooth_density(tails: Floats, out: Floats) -> None:
 
 
 @kernel
+def density_variance(of_tails: Floats, out: Floats) -> None:
+    """Fill the variance of what `smooth_density` makes of tail counts of such variances."""
+    n = of_tails.shape[0] - 1
+    for c in range(n):
+        a = min(int((c + 1) / NEAR), c)
+        b = min(int((c + 1) * NEAR) + 1, n)
+        out[c] = (of_tails[a] + of_tails[b]) / ((b - a) * (b - a))
+
+
+@kernel
 def adapt_to_region(expected: Floats, reference: Ints, scale: float) -> None:
     """Multiply the expected numbers of a region, in blocks of sizes, by how far its own answers differ from them.
 
@@ -419,8 +431,11 @@ def fit_alikeness(
     level: Ints,
     scale: float,
     out: Floats,
+    doubt: Floats,
 ) -> None:
     """Fill, per size, the shape of the gamma law by which rates of siblings differ, fitted over a whole level.
+
+    Its inverse is their relative variance, the more in doubt the more noise it is fitted from.
 
     Args:
         answers: [node][size].
@@ -430,9 +445,10 @@ def fit_alikeness(
         level: first node and the one after the last.
         scale: of the noise of one answer; its variance is 2 scale^2.
         out: filled.
+        doubt: filled, by how much the relative variance may well be larger.
     """
     n = answers.shape[1]
-    above, below = np.zeros(n + 1), np.zeros(n + 1)
+    above, below, noises = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1)
     for r in range(level[0], level[1]):
         g = parent[r]
         if totals[r] <= 0 or totals[r] == totals[g]:
@@ -445,7 +461,9 @@ def fit_alikeness(
             due = share * max(jumps[g, c], 0.0)
             above[c + 1] += (own - due) ** 2 - noise - due * (1.0 - share)
             below[c + 1] += due * due
+            noises[c + 1] += noise * noise
     for c in range(n):
+        noises[c + 1] += noises[c]
         above[c + 1] += above[c]
         below[c + 1] += below[c]
     usual = 4.0 * scale * scale * USUAL_WEIGHT
@@ -453,4 +471,6 @@ def fit_alikeness(
         a = max(min(int(0.8 * c), c - 1), 0)
         b = min(max(int(1.25 * c) + 1, c + 2), n)
         ratio = (above[b] - above[a] + USUAL_RATIO * usual) / (below[b] - below[a] + usual)
-        out[c] = 1.0 / min(max(ratio, ALMOST_ALIKE), 1.0)
+        ratio = min(max(ratio, ALMOST_ALIKE), 1.0)
+        error = np.sqrt(2.0 * (noises[b] - noises[a])) / (below[b] - below[a] + usual)
+        out[c], doubt[c] = 1.0 / ratio, min(DOUBT_OF_RATIO * error, 1.0 - ratio)

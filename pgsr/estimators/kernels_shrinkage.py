@@ -42,6 +42,37 @@ def fit_tree_rows(values: Floats, first_child: NDArray[np.int64], own: Floats, s
 
 
 @kernel
+def narrow_by_tree(variance: Floats, heard: NDArray[np.float32], first_child: NDArray[np.int64]) -> None:
+    """Lower the variances of counts by what regions and their parts say of each other: least squares on the tree.
+
+    A region whose count comes from its prior says nothing new of its parent, which the prior was made from.
+
+    Args:
+        variance: [node][size], changed in place.
+        heard: how far a count comes from a region's own answers, 0..1, [node][size].
+        first_child: see `Tree.first_child`.
+    """
+    n_inner = first_child.shape[0] - 1
+    for g in range(n_inner - 1, -1, -1):
+        for s in range(variance.shape[1]):
+            parts = 0.0
+            for c in range(first_child[g], first_child[g + 1]):
+                parts += variance[c, s]
+            if variance[g, s] > 0.0:
+                variance[g, s] -= heard[g, s] * variance[g, s] ** 2 / (variance[g, s] + parts)
+    for g in range(n_inner):
+        for s in range(variance.shape[1]):
+            parts = 0.0
+            for c in range(first_child[g], first_child[g + 1]):
+                parts += variance[c, s]
+            if parts == 0.0:
+                continue
+            known = 1.0 - min(variance[g, s] / parts, 1.0)
+            for c in range(first_child[g], first_child[g + 1]):
+                variance[c, s] -= heard[c, s] * known * variance[c, s] ** 2 / parts
+
+
+@kernel
 def block_precision(base: Floats, own: float, joint: float, out: Floats) -> None:
     """Fill the precision of every cumulative count of a region: of its own block of sizes, at least `joint`.
 

@@ -1,12 +1,6 @@
-"""The mechanisms by name: what each measures, how it post-processes, what its output promises, its intervals.
+"""The mechanisms by name: what each measures, how it post-processes, what its output promises.
 
 An estimator is a function of noisy answers and public numbers; a new one is a file beside this and a row here.
-
-An interval says how far a released count may be from the truth. A count is one noisy answer (histograms) or the
-difference of two (cumulative, tail, chain), and its interval covers that noise with at least the stated probability.
-Post-processing narrows the error of most cells but adds bias where many empty cells were clipped, worst at the root of
-M_H^dp: bench_pgsr.py measures the real coverage. `shrinkage.py` gives narrower ones where regions are shrunk to their
-parent.
 """
 
 from __future__ import annotations
@@ -14,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pgsr.estimators.count_intervals import CountPosterior
 from pgsr.estimators.cumulative import cumulative_estimate
 from pgsr.estimators.exact_optima import (
     TreeCertificate,
@@ -27,7 +20,6 @@ from pgsr.estimators.exact_optima import (
     relaxed_histograms,
     tree_optimum,
 )
-from pgsr.estimators.exact_programs import full_table_optimum, model1_exact, model2_exact
 from pgsr.estimators.large_groups import RowsDesign, all_columns
 from pgsr.estimators.shrinkage import (
     Answers,
@@ -43,13 +35,6 @@ from pgsr.vectors import ADAPTIVE, Kind
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 
-REACH = 40
-OF_NOISE, OF_MODEL = "noise of the level", "noise and likeness of siblings, closed form"
-MEANING = (
-    "meant to hold the true count 95 times in 100 on average over cells, not exact; for a sum of counts add squared "
-    "half widths, which neglects covariance"
-)
-
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -59,13 +44,13 @@ class Estimate:
         counts: released counts [size][node].
         certificate: exchange certificate where Model 1 was solved exactly; None otherwise.
         claim: in one sentence, what is claimed about optimality.
-        half_widths: of intervals for every count, [size][node]; None where the noise alone describes them.
+        posterior: of every count; None where the noise alone says how far counts may be off.
     """
 
     counts: Ints
     certificate: TreeCertificate | None
     claim: str
-    half_widths: Ints | None = None
+    posterior: CountPosterior | None = None
 
 
 Estimator = Callable[[Tree, Ints, int, list[Fraction] | None], tuple[Ints, TreeCertificate | None]]
@@ -98,18 +83,14 @@ _MODEL1 = "exact integer optimum of Model 1"
 MECHANISMS = {
     m.name: m
     for m in (
-        Mechanism("M_H", "histogram", True, False, f"{_MODEL1}, by an integer program"),
         Mechanism("M_H^r", "histogram", False, False, "Model 1 without integrality, rounded"),
         Mechanism("M_H^dp", "histogram", True, False, f"{_MODEL1}, certified by exchange"),
-        Mechanism("M_dp^OP", "histogram", True, False, f"{_MODEL1}, by tables and an optimiser"),
-        Mechanism("M_c", "cumulative", True, False, "exact integer optimum of Model 2, by a program"),
         Mechanism("M_c^r", "cumulative", False, True, "Model 2 by ADMM without integrality, rounded"),
         Mechanism("M_c^dp", "cumulative", True, False, "isotonic per region, then Model 1 exactly"),
         Mechanism("M_c^ch", "chain", True, True, "exact integer optimum of the chain (Model 3)"),
         Mechanism("TopDown", "histogram", True, False, "exact optimum of each step, not of the whole"),
         Mechanism("tracking", "cumulative", True, True, _NONE, keeps_totals=True),
         Mechanism("posterior", "rows", True, True, _NONE, keeps_totals=True),
-        Mechanism("tracking+ADMM", "cumulative", True, True, _NONE),
     )
 }
 ADMM_ITERATIONS = 30
@@ -199,11 +180,11 @@ def _constrained(
     variances = np.array([float(v) for v in by_level])[tree.level_of]
     refuse_inexact(noisy, total)
     fitted = fitted_totals(tree, noisy, variances, known, tail=kind != "cumulative")
+    laws = _equal_noise(tree.n_levels) if calibration is None else calibration
     found = None
     if fitted is not None and mechanism.name == DEFAULT:
         public = RowsDesign(tree, add_up_known(tree, known), tuple(map(float, by_level)))
         choice = public.choice(noisy) if kind == ADAPTIVE else all_columns(tree, len(noisy))
-        laws = _equal_noise(tree.n_levels) if calibration is None else calibration
         answers = Answers(tree, noisy, choice, fitted.totals, laws)
         found = posterior_estimate(answers, fitted.certain, fitted.variance)
     elif fitted is not None:
@@ -212,7 +193,9 @@ def _constrained(
         kind = "tail" if kind == ADAPTIVE else kind
         plain = estimate(MECHANISMS["tracking"], tree, noisy, total, kind, calibration)
         return Estimate(plain.counts, None, mechanism.claim)
-    return Estimate(found.counts, None, mechanism.claim, found.half_widths)
+    most = 2.0 * np.cumsum([float(v) for v in by_level])[tree.level_of]
+    posterior = CountPosterior(found.mean, found.variance, most, laws.noise)
+    return Estimate(found.counts, None, mechanism.claim, posterior)
 
 
 def _equal_noise(n_levels: int) -> Calibration:
@@ -253,66 +236,11 @@ def _cumulative(method: str, admm: int = 0) -> Estimator:
 
 
 _ESTIMATORS: dict[str, Estimator] = {
-    "M_H": lambda tree, noisy, total, _: (model1_exact(tree, noisy, total)[0], None),
     "M_H^r": _relaxed,
     "M_H^dp": _exact_tree,
-    "M_dp^OP": lambda tree, noisy, total, _: (full_table_optimum(tree, noisy, total)[0], None),
-    "M_c": lambda tree, noisy, total, _: (model2_exact(tree, noisy, total)[0], None),
     "M_c^r": _cumulative("M_c^r", ADMM_ITERATIONS),
     "M_c^dp": _cumulative("M_c^dp"),
     "M_c^ch": lambda tree, noisy, total, weights: (chain_estimate(tree, noisy, total, weights)[0], None),
     "TopDown": lambda tree, noisy, total, _: (descend(tree, noisy, total), None),
     "tracking": _cumulative("tracking"),
-    "tracking+ADMM": _cumulative("tracking", ADMM_ITERATIONS),
 }
-
-
-def count_bounds(counts: Ints, half_widths: Ints, most: Ints | int, *, valid: bool) -> tuple[Ints, Ints]:
-    """Return lower and upper bounds of counts, [size][node].
-
-    Args:
-        counts: released counts [size][node].
-        half_widths: of their intervals.
-        most: number of groups of every node, or of all.
-        valid: whether counts keep to 0..most; bounds then do too.
-    """
-    lower, upper = counts - half_widths, counts + half_widths
-    return (np.maximum(lower, 0), np.minimum(upper, most)) if valid else (lower, upper)
-
-
-def half_width(
-    noise: str, parameter: Fraction, *, accumulates: bool, coverage: Fraction = Fraction(19, 20)
-) -> int:
-    """Return the least h with P(|noise of a count| <= h) >= coverage.
-
-    Args:
-        noise: "geometric" or "gaussian".
-        parameter: scale or variance of the noise of one answer.
-        accumulates: whether a count is the difference of two answers.
-        coverage: probability.
-
-    Float arithmetic on the noise's own law; the result is a whole number of groups.
-    """
-    spread = float(parameter) if noise == "geometric" else sqrt(float(parameter))
-    reach = ceil(REACH * max(spread, 1.0))
-    if reach > 2_000_000:
-        return ceil(spread * (3.0 if noise == "geometric" else 1.96) * (1.6 if accumulates else 1.0))
-    x = np.arange(-reach, reach + 1, dtype=np.float64)
-    energy = np.abs(x) / spread if noise == "geometric" else x * x / (2 * spread * spread)
-    law = np.exp(-energy)
-    law /= law.sum()
-    if accumulates and noise == "gaussian":
-        energy = x * x / (4 * spread * spread)
-        law = np.exp(-energy) / np.exp(-energy).sum()
-    elif accumulates:
-        law = _difference_law(spread, np.abs(x))
-    middle = len(law) // 2
-    mass = np.cumsum(np.append(law[middle], 2 * law[middle + 1 :]))
-    return int(np.searchsorted(mass, float(coverage)))
-
-
-def _difference_law(scale: float, distance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the law of the difference of two independent two-sided geometrics, in closed form."""
-    a = exp(-1.0 / scale)
-    front = ((1 - a) / (1 + a)) ** 2
-    return np.asarray(front * a**distance * (distance + (1 + a * a) / (1 - a * a)))

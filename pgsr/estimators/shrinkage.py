@@ -27,6 +27,7 @@ from pgsr.estimators.kernels_isotonic import isotonic_rows_real, share_cells
 from pgsr.estimators.kernels_paths import (
     MIXED_IN,
     adapt_to_region,
+    density_variance,
     fit_alikeness,
     path_posterior,
     smooth_density,
@@ -36,6 +37,7 @@ from pgsr.estimators.kernels_shrinkage import (
     block_precision,
     fit_tree_rows,
     isotonic_noise,
+    narrow_by_tree,
     pooled_spread,
     shrink_siblings,
 )
@@ -200,7 +202,6 @@ def joint_precision(tree: Tree, own: Floats) -> Floats:
 
 TOO_SMALL = 5.0
 """A region whose estimated number of groups is below this many noise scales keeps its own data."""
-NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,11 +210,12 @@ class ConstrainedEstimate:
 
     Args:
         counts: released counts [size][node].
-        half_widths: of intervals that hold some 95 % of the true counts, [size][node].
+        mean, variance: of the number of groups of every size, [node][size].
     """
 
     counts: Ints
-    half_widths: Ints
+    mean: Floats
+    variance: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,8 +277,10 @@ def constrained_estimate(
     first = fitted.variance[:, None]
     # Sums from the largest size: all groups, then all but those of size 1, ...; the last is 0 for certain.
     sums = np.concatenate([first, base.noise[:, :-1], np.zeros_like(first)], axis=1)
-    widths = np.floor(NORMAL_95 * np.sqrt(sums[:, 1:] + sums[:, :-1]) + 0.5).astype(np.int64)
-    return ConstrainedEstimate(whole_counts(tree, base.values, fitted.totals), np.ascontiguousarray(widths.T))
+    mean = np.diff(base.values, axis=1, prepend=0.0)
+    return ConstrainedEstimate(
+        whole_counts(tree, base.values, fitted.totals), mean, sums[:, 1:] + sums[:, :-1]
+    )
 
 
 def _noisy_totals(tree: Tree, noisy: Ints, variances: Floats, total: int, *, tail: bool) -> Floats:
@@ -294,8 +298,6 @@ def _noisy_totals(tree: Tree, noisy: Ints, variances: Floats, total: int, *, tai
 
 FEW, FEW_UNLIKE = 100.0, 12.0
 """Sizes of which a region expects fewer groups have their exact posterior."""
-SOME = 1e-3
-"""Variance of a number of groups from which on its interval reaches one group further."""
 UNLIKE = 0.012
 """Mean squared difference of siblings' cumulative shares from which a level keeps its own data."""
 NO_INFORMATION = 1e-4
@@ -341,15 +343,17 @@ class Paths:
     Args:
         mean, variance: of the tail counts [node][size + 1].
         spread: variance of the number of groups of each size, [node][size].
+        heard: how far it comes from the region's own answers and not from its prior, 0..1, [node][size].
     """
 
     mean: Floats
     variance: Floats
     spread: Floats
+    heard: NDArray[np.float32]
 
 
 def posterior_estimate(answers: Answers, shrinks: NDArray[np.bool_], of_total: Floats) -> ConstrainedEstimate:
-    """Return whole counts, consistent and equal to the numbers of groups, and half widths of their intervals.
+    """Return whole counts, consistent and equal to the numbers of groups, with their posterior means and variances.
 
     Args:
         answers: of every level.
@@ -367,15 +371,10 @@ def posterior_estimate(answers: Answers, shrinks: NDArray[np.bool_], of_total: F
     variance[:, :-1] = paths.variance[:, 1:n_sizes]
     agreed = _reconciled(tree, cumulative, variance, totals)
     counts = whole_counts(tree, agreed, totals)
-    spread = paths.spread.T.copy()
-    spread[0] += of_total
-    off = counts - np.diff(agreed.T, axis=0, prepend=0.0)
-    widths = np.floor(NORMAL_95 * np.sqrt(spread + off * off) + 0.5).astype(np.int64)
-    widths = np.maximum(widths, spread > SOME)
-    most = [
-        NORMAL_95 * sqrt(2.0 * sum(map(answers.variance, range(i + 1)))) + 0.5 for i in range(tree.n_levels)
-    ]
-    return ConstrainedEstimate(counts, np.minimum(widths, np.floor(most).astype(np.int64)[tree.level_of]))
+    spread = paths.spread
+    narrow_by_tree(spread, paths.heard, tree.first_child)
+    spread[:, 0] += of_total
+    return ConstrainedEstimate(counts, np.diff(agreed, axis=1, prepend=0.0), spread)
 
 
 def _steady(answers: Answers) -> Ints:
@@ -444,17 +443,18 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
     tree, totals, n = answers.tree, answers.totals, len(answers.noisy)
     turned = np.ascontiguousarray(answers.noisy.T)
     mean, variance = body.tails, body.variance
-    apart = variance[:, :-1] + variance[:, 1:]
-    spread = apart.copy()
+    spread, heard = np.empty((tree.n_nodes, n)), np.zeros((tree.n_nodes, n), dtype=np.float32)
     jumps = mean[:, :-1] - mean[:, 1:]
-    density, alike = np.empty(n), np.full(n, 4.0)
+    density, of_density, alike, doubt = np.empty(n), np.empty(n), np.full(n, 4.0), np.zeros(n)
     for level in range(tree.n_levels):
         here = tree.columns(level)
         scale = sqrt(answers.variance(level) / 2.0)
         likelihood, few = answers.likelihood(level), FEW if body.alike[level] else FEW_UNLIKE
         if level > 0:
             bounds = np.array([here.start, here.stop])
-            fit_alikeness(turned, answers.choice.columns, totals, tree.parent, jumps, bounds, scale, alike)
+            fit_alikeness(
+                turned, answers.choice.columns, totals, tree.parent, jumps, bounds, scale, alike, doubt
+            )
         for r in range(here.start, here.stop):
             if totals[r] == 0:
                 mean[r] = variance[r] = spread[r] = jumps[r] = 0.0
@@ -474,6 +474,13 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 else:
                     smooth_density(mean[r], density)
                     expected, alike[:] = density + 1e-4 / n, 1.0
+            # The prior's own variance: of the parent's numbers, or of the smoothed ones that stand for them.
+            of_prior = of_density
+            if level > 0 and body.alike[level]:
+                of_prior = share * share * spread[up] + doubt * expected * expected
+            else:
+                density_variance(variance[r], of_density)
+            apart = variance[r, :-1] + variance[r, 1:]
             many = np.flatnonzero(expected > few)
             first = min(int(many[-1]) + 1, n - 1) if len(many) else 0
             end = np.array([float(totals[r]), 0.0] if first == 0 else [mean[r, first], variance[r, first]])
@@ -493,16 +500,14 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 spread[r],
             )
             jumps[r] = mean[r, :-1] - mean[r, 1:]
-            if level > 0 and body.alike[level]:
-                # As far as the prior counts, the parent's own error goes on.
-                pull = np.minimum(spread[r] / (expected + expected * expected / alike), 1.0)
-                spread[r] += (share * pull) ** 2 * spread[up]
-                spread[r] = np.where(expected > 1.0, np.maximum(spread[r], 0.3 * apart[r]), spread[r])
-            if not body.alike[level]:
-                spread[r] = 0.5 * (spread[r] + apart[r])
-            if first > 0:
-                spread[r, first - 1] = variance[r, first] + variance[r, first - 1]
-    return Paths(mean, variance, spread)
+            prior = expected + expected * expected / alike
+            off = jumps[r, :first] - expected[:first]
+            spread[r, :first] = np.minimum(apart[:first], prior[:first] + of_prior[:first] + off * off)
+            pull = np.minimum(spread[r] / prior, 1.0)
+            heard[r] = 1.0 - pull
+            # As far as the prior counts, its own error goes on.
+            spread[r, first:] += (pull * pull * of_prior)[first:]
+    return Paths(mean, variance, spread, heard)
 
 
 def _reconciled(tree: Tree, cumulative: Floats, variance: Floats, totals: Ints) -> Floats:

@@ -246,10 +246,12 @@ def test_compare_shows_peers_and_known_totals(capsys, check):
     assert all(row["true_epsilon"] == "1" for (_, totals), row in rows.items() if totals == "public")
     known, guessed = (rows["posterior", totals]["emd"][-1] for totals in ("public", "not public"))
     assert known < guessed
-    ours = rows["posterior", "public"]["coverage"]
-    assert len(ours) == 3
-    assert min(ours) > 0.9
-    assert rows["Kuo counts", "public"]["coverage"] is None
+    ours = rows["posterior", "public"]["intervals"]
+    assert list(ours) == ["1/2", "9/10", "19/20", "99/100"]
+    assert len(ours["1/2"]["held"]) == 3
+    assert min(ours["19/20"]["held"]) > 0.9
+    assert all(ours["1/2"]["width"][i] < ours["99/100"]["width"][i] for i in range(3))
+    assert rows["Kuo counts", "public"]["intervals"] is None
 
 
 def test_simulations_need_made_up_or_public_groups(practice, capsys, check):

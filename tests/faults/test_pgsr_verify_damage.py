@@ -152,7 +152,7 @@ def test_a_file_that_the_manifest_lists_but_no_release_has_is_found(copy):
         ("certificate.json", lambda d: d.update(more="free words")),
         ("certificate.json", lambda d: d["mechanism"].update(claim="the best there is")),
         ("certificate.json", lambda d: d["mechanism"].update(consistent=False)),
-        ("certificate.json", lambda d: d["levels"][0].update(half_width_95=1)),
+        ("certificate.json", lambda d: d["levels"][0].update(half_widths=[1])),
         ("certificate.json", lambda d: d["privacy"].update(unit_means="nobody is in it")),
         ("certificate.json", lambda d: d["optimality"].update(largest_gain=-99)),
         ("certificate.json", lambda d: d.update(optimality=None)),

@@ -38,8 +38,7 @@ limit = "100"
 limit_reason = "made up"
 """
 MECHANISMS = (
-    "M_H", "M_H^r", "M_H^dp", "M_dp^OP", "M_c", "M_c^r", "M_c^dp", "M_c^ch", "TopDown",
-    "tracking", "posterior", "posterior public", "tracking+ADMM",
+    "M_H^r", "M_H^dp", "M_c^r", "M_c^dp", "M_c^ch", "TopDown", "tracking", "posterior", "posterior public",
 )  # fmt: skip
 
 

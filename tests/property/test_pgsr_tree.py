@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import tree_of, tree_optimum
-from pgsr.estimators import TreeLeastSquares, descend, full_table_optimum, relaxed_histograms, split
+from pgsr.estimators import TreeLeastSquares, descend, relaxed_histograms, split
 from pgsr.group_checks import exchange_gain_plain
 from tests.helpers.depth import DEPTH
+from tests.oracles.exact_programs import full_table_optimum
 from tests.oracles.group_sizes import enumerate_model1, split_by_units, table_optimum, units_by_slope
 
 

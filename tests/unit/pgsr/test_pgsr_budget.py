@@ -88,5 +88,5 @@ def test_unknown_options_are_refused(budget):
 def test_interval_widths():
     """Half widths measured for the specification: 123 and 12 (differences), 180 and 18 (histograms)."""
     for epsilon, difference, single in ((Fraction(1, 10), 123, 180), (Fraction(1), 12, 18)):
-        assert difference == half_width("geometric", 3 / epsilon, accumulates=True)
-        assert single == half_width("geometric", 6 / epsilon, accumulates=False)
+        assert difference == half_width("geometric", 3 / epsilon, accumulates=True, coverage=Fraction(19, 20))
+        assert single == half_width("geometric", 6 / epsilon, accumulates=False, coverage=Fraction(19, 20))

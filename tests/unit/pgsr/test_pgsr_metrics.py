@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pgsr import Budget, Sizes, tree_of
 from pgsr.comparison import constraint_violations, coverage_by_level, emd_by_level, l1_by_level
-from pgsr.estimators import MECHANISMS, estimate, half_width, inverse_variance
+from pgsr.estimators import COVERAGES, MECHANISMS, estimate, half_width, inverse_variance
 from pgsr.level_noise import calibrate
 from pgsr.synthetic_groups import SHAPES, synthesize
 from topdown.errors import ConfigError
@@ -22,9 +22,9 @@ TREE = tree_of([[-1], [0, 0]])
 def test_coverage_is_of_cells_that_hold_groups():
     """Empty cells, which nearly every interval holds, must not make narrow intervals look right."""
     truth = np.array([[4, 4, 0], [0, 0, 0], [6, 2, 4]])
-    counts, widths = np.array([[2, 1, 1], [0, 0, 0], [6, 1, 5]]), np.ones((3, 3), dtype=np.int64)
-    assert coverage_by_level(TREE, counts, truth, widths) == [1 / 2, 2 / 3]
-    assert coverage_by_level(TREE, counts, np.zeros_like(truth), widths) == [1, 1]
+    counts = np.array([[2, 1, 1], [0, 0, 0], [6, 1, 5]])
+    assert coverage_by_level(TREE, (counts - 1, counts + 1), truth) == [(1 / 2, 2), (2 / 3, 2)]
+    assert coverage_by_level(TREE, (counts - 1, counts + 1), np.zeros_like(truth)) == [(1, 0), (1, 0)]
 
 
 def test_errors_per_level():
@@ -106,5 +106,19 @@ def test_unknown_shapes_are_refused():
 
 def test_gaussian_intervals():
     """1.96 standard deviations of one answer, times the square root of two for a difference."""
-    assert half_width("gaussian", Fraction(10_000), accumulates=False) == 196
-    assert half_width("gaussian", Fraction(10_000), accumulates=True) == 277
+    of_95 = {"coverage": Fraction(19, 20)}
+    assert half_width("gaussian", Fraction(10_000), accumulates=False, **of_95) == 196
+    assert half_width("gaussian", Fraction(10_000), accumulates=True, **of_95) == 277
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "geometric"])
+@pytest.mark.parametrize("coverage", COVERAGES)
+def test_intervals_of_very_large_noise_are_those_of_smaller_noise_made_larger(noise, coverage):
+    """One constant for every coverage made those of 50 % as wide as those of 95 %, and those of 99 % too narrow."""
+    small, large = Fraction(10_000), Fraction(10_000_000)
+    for accumulates in (False, True):
+        near, far = (
+            half_width(noise, p**2 if noise == "gaussian" else p, accumulates=accumulates, coverage=coverage)
+            for p in (small, large)
+        )
+        assert 1000 * (near - 1) <= far <= 1000 * (near + 2)

@@ -81,7 +81,7 @@ def test_where_all_units_are_listed_their_numbers_are_exact_and_said_to_be(tmp_p
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Make one release with bounds from the model."""
-    return release_from(tmp_path_factory.mktemp("made"))
+    return release_from(tmp_path_factory.mktemp("made"), coverage=["0.5", "0.9", "0.95", "0.99"])
 
 
 def with_column(folder, tmp_path, name, change):
@@ -95,7 +95,10 @@ def with_column(folder, tmp_path, name, change):
     return copy
 
 
-@pytest.mark.parametrize(("name", "by"), [("lower", 1), ("lower", -1), ("upper", -1), ("upper", 10**6)])
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [("lower_95", 10**6), ("lower_95", -1), ("lower_50", 1), ("upper_95", -1), ("upper_99", 10**6)],
+)
 def test_bounds_that_were_moved_are_found(made, tmp_path, name, by):
     """Bounds on one side of a count, below 0, or wider than all noise promise something else than was estimated."""
     assert "intervals" in codes(verify(with_column(made, tmp_path, name, lambda values: values + by)))
@@ -123,18 +126,45 @@ def test_the_method_of_the_bounds_is_stated_as_it_is(made, tmp_path):
     assert "intervals" in codes(verify(copy))
 
 
+@pytest.mark.parametrize("coverage", [[], ["0.8"], ["0.95", "1"], ["19/20", "0.951"]])
+def test_other_coverage_is_refused(tmp_path, coverage):
+    """Nobody has measured how often intervals of another stated probability hold."""
+    with pytest.raises(ConfigError) as caught:
+        release_from(tmp_path, coverage=coverage)
+    assert caught.value.code == "C320"
+
+
+def test_bounds_under_another_coverage_are_found(made, tmp_path):
+    """Bounds of 50 % that are called those of 95 % promise what nobody computed."""
+    copy = shutil.copytree(made, tmp_path / "copy")
+    edit_document(
+        copy,
+        "certificate.json",
+        lambda d: d.update(coverage=["19/20", "9/10", "1/2", "99/100"]),
+    )
+    assert codes(verify(copy))
+
+
 @pytest.mark.parametrize("mechanism", ["M_H^dp", "tracking", "M_c^r"])
 def test_every_release_bears_bounds(tmp_path, mechanism):
     """Beside every count stand its bounds, of the noise alone where nothing better is known."""
     made = released(
-        GROUPS, REGIONS, mechanism, 1, sizes=4, simulate=3, truth_is_public=WHY, out=tmp_path / "out"
+        GROUPS,
+        REGIONS,
+        mechanism,
+        1,
+        sizes=4,
+        simulate=3,
+        truth_is_public=WHY,
+        coverage=["0.95", "1/2"],
+        out=tmp_path / "out",
     )
     assert set() == codes(check_folder(tmp_path / "out"))
-    lower, upper = made.bounds
-    assert np.all((lower <= made.counts) & (made.counts <= upper))
     table = parquet.read_table(tmp_path / "out" / "counts.parquet")
-    assert lower.T.reshape(-1).tolist() == table.column("lower").to_pylist()
-    assert upper.T.reshape(-1).tolist() == table.column("upper").to_pylist()
+    for (lower, upper), level in zip(made.bounds, (50, 95), strict=True):
+        assert np.all((lower <= made.counts) & (made.counts <= upper))
+        assert lower.T.reshape(-1).tolist() == table.column(f"lower_{level}").to_pylist()
+        assert upper.T.reshape(-1).tolist() == table.column(f"upper_{level}").to_pylist()
 
 
 def test_everything_after_the_noise_comes_from_the_noise(tmp_path):

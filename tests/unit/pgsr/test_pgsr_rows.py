@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pgsr import Budget, Sizes, tree_of
 from pgsr.estimators import (
+    COVERAGES,
     ColumnsAndRows,
     RowsDesign,
     choose_columns_and_rows,
@@ -199,8 +200,14 @@ def test_estimates_keep_every_number_and_bounds_no_wider_than_noise(levels, n_si
     assert tree.sums(found.counts[:, tree.n_inner :]).tolist() == found.counts.tolist()
     assert found.counts.min() >= 0
     assert totals.tolist() == found.counts.sum(axis=0).tolist()
-    most = 1.96 * np.sqrt(4 * scale * scale * (tree.level_of + 1)) + 0.5 + 1e-6
-    assert (found.half_widths <= most).all()
+    inside = found.counts, found.counts
+    for coverage, sds in zip(COVERAGES, (0.6057, 1.6234, 2.0199, 2.9184), strict=True):
+        lower, upper = found.posterior.bounds(found.counts, coverage)
+        most = sds * np.sqrt(4 * scale * scale * (tree.level_of + 1)) + 0.5 + 1e-3
+        assert (np.maximum(found.counts - lower, upper - found.counts) <= most).all()
+        assert (lower >= 0).all()
+        assert ((lower <= inside[0]) & (upper >= inside[1])).all()
+        inside = lower, upper
 
 
 @pytest.mark.parametrize("step", ["household", "dropped"])

@@ -12,13 +12,11 @@ from pgsr import chain_optimum, cumulative_estimate, tree_of, tree_optimum
 from pgsr.estimators import (
     chain_estimate,
     chain_order,
-    full_table_optimum,
     isotonic_rows,
-    model1_exact,
-    model2_exact,
 )
 from pgsr.sensitivity_audit import enumerate_sensitivity
 from pgsr.vectors import sensitivity
+from tests.oracles.exact_programs import full_table_optimum, model1_exact, model2_exact
 from tests.oracles.group_sizes import (
     all_counts,
     chain_by_tables,

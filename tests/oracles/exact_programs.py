@@ -1,7 +1,8 @@
 """Models 1 and 2 as exact programs for small sizes, by PuLP: one integer program (M_H, M_c), or one an entry (M_dp^OP).
 
-Convex costs become unit segments: x = sum of binary u_k with costs w (2 k + 1 - 2 a), which convexity fills in
-order. Every answer is checked in integers by the caller; the solver works with floats.
+Slow twins of the published mechanisms, whose optima M_H^dp has at any size. Convex costs become unit segments: x = sum
+of binary u_k with costs w (2 k + 1 - 2 a), which convexity fills in order. The solver works with floats, so that
+callers compare costs in integers.
 """
 
 from __future__ import annotations
@@ -11,50 +12,30 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pulp
 
 from pgsr.exact_arguments import scaled_weights, squared_cost
 from pgsr.hierarchy import Tree, check_matrix, tree_of
 from topdown.arrays import Ints
-from topdown.errors import ConfigError, InternalError
 
-LARGEST_PROGRAM = 20_000
-LARGEST_TABLES = 2_000
 Units = Callable[[list[list[int]], int], list[int]]
 
 
 def model1_exact(tree: Tree, noisy: object, total: int) -> tuple[Ints, int | Fraction]:
-    """Return counts and cost of M_H: Model 1 as an integer program.
-
-    Raises:
-        ConfigError: the instance is too large (C151); the message names what to use instead.
-    """
+    """Return counts and cost of M_H: Model 1 as an integer program."""
     a = check_matrix("noisy", noisy, tree)
     counts = _program_counts(tree, a, total, cumulative=False)
     return counts, squared_cost(np.ones(1, dtype=np.int64), counts - a, 1)
 
 
 def model2_exact(tree: Tree, noisy: object, total: int) -> tuple[Ints, int | Fraction]:
-    """Return counts and cost of M_c: Model 2 as an integer program on noisy cumulative counts.
-
-    Raises:
-        ConfigError: the instance is too large (C151); the message names what to use instead.
-    """
+    """Return counts and cost of M_c: Model 2 as an integer program on noisy cumulative counts."""
     a = check_matrix("noisy", noisy, tree)
     counts = _program_counts(tree, a, total, cumulative=True)
     return counts, squared_cost(np.ones(1, dtype=np.int64), np.cumsum(counts, axis=0) - a, 1)
 
 
 def _program_counts(tree: Tree, a: Ints, total: int, *, cumulative: bool) -> Ints:
-    import pulp
-
-    n_segments = a.size * total
-    if n_segments > LARGEST_PROGRAM:
-        instead = "mechanism tracking" if cumulative else "mechanism M_H^dp, which is exact at any size"
-        raise ConfigError(
-            f"the exact program has {n_segments} unit segments; the limit is {LARGEST_PROGRAM}",
-            code="C151",
-            fix=f"use {instead} for this size",
-        )
     problem = pulp.LpProblem("groups", pulp.LpMinimize)
     n = [
         [problem.add_variable(f"n_{s}_{i}", 0, total, "Integer") for i in range(tree.n_leaves)]
@@ -70,25 +51,20 @@ def _program_counts(tree: Tree, a: Ints, total: int, *, cumulative: bool) -> Int
             problem += pulp.lpSum(below) == pulp.lpSum(units)
     problem += pulp.lpSum(costs)
     problem += pulp.lpSum(v for row in n for v in row) == total
-    if problem.solve(_cbc()) != pulp.LpStatusOptimal:
-        raise InternalError("PuLP found no optimum", code="X143")
+    assert problem.solve(_cbc()) == pulp.LpStatusOptimal
     leaves = np.array([[round(v.value()) for v in row] for row in n], dtype=np.int64)
-    if leaves.min() < 0 or leaves.sum() != total:
-        raise InternalError("PuLP returned counts that are not a solution", code="X142")
+    assert leaves.min() >= 0
+    assert leaves.sum() == total
     return tree.sums(leaves)
 
 
 def _cbc() -> Any:
     """Return the CBC that PuLP 3 bundles, without gaps."""
-    import pulp
-
     return pulp.COIN_CMD(path=pulp.PULP_CBC_CMD.pulp_cbc_path, msg=False, gapRel=0.0, gapAbs=0.0)
 
 
 def least_sum(tables: list[list[int]], v: int) -> list[int]:
     """Return the x_c that minimise sum tau_c(x_c) s.t. sum x_c = v, one integer program (an entry of M_dp^OP)."""
-    import pulp
-
     problem = pulp.LpProblem("entry", pulp.LpMinimize)
     units = [
         [
@@ -117,18 +93,9 @@ def full_table_optimum(
     Args:
         levels, noisy, total, weights: as in `tree_optimum`.
         units: returns the argmin of one entry phi(v) = min sum tau_c(x_c) s.t. sum x_c = v.
-
-    Raises:
-        ConfigError: too many programs (C151).
     """
     tree = tree_of(levels)
     a = check_matrix("noisy", noisy, tree)
-    if units is least_sum and a.size * total > LARGEST_TABLES:
-        raise ConfigError(
-            f"M_dp^OP would solve {a.size * total} programs; the limit is {LARGEST_TABLES}",
-            code="C151",
-            fix="use mechanism M_H^dp, which is exact at any size",
-        )
     per_level, denominator = scaled_weights(weights, tree.n_levels)
     w = per_level[tree.level_of]
     tables: dict[tuple[int, int], list[int]] = {}

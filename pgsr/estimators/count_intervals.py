@@ -1,0 +1,195 @@
+"""Intervals beside counts: from the noise of a level alone, or from the posterior of every count.
+
+A count is one noisy answer (histograms) or the difference of two (cumulative, tail, chain). Where nothing better is
+known, its interval covers that noise with at least the stated probability. Post-processing narrows the error of most
+cells but adds bias where many empty cells were clipped, worst at the root of M_H^dp.
+
+Where a posterior is known, the interval of a count is the shortest run of whole numbers that contains the released
+count, lies nearest to the posterior mean and has at least the stated probability; it is cut at 0. The posterior's law
+is taken to be the rounded logistic one of its mean and variance, with the tails that geometric noise has, or the
+rounded normal one under Gaussian noise; what lies below 0 counts as 0. A count of 0 reads 0 to 1 at least wherever a
+group is not ruled out, since a cell that does hold a group would else be missed for certain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, erf, exp, sqrt
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgsr.estimators.kernels_isotonic import kernel
+from topdown.arrays import Floats, Ints
+
+COVERAGES = (Fraction(1, 2), Fraction(9, 10), Fraction(19, 20), Fraction(99, 100))
+"""Probabilities that intervals are made for; their real coverage is measured at these."""
+OF_NOISE, OF_MODEL = "noise of the level", "posterior of the count"
+MEANING = (
+    "meant to hold the true count with the stated probability on average over cells, not exact; more often where "
+    "shorter intervals of whole numbers hold it too rarely; for a sum of counts add squared half widths, which "
+    "neglects covariance"
+)
+REACH, MOST_REACH = 40, 2_000_000
+NOT_RULED_OUT = 1e-3
+"""Variance of a number of groups from which on its interval reaches one group at least."""
+LEAST_VARIANCE = 1e-18
+LOGISTIC = np.pi / (2.0 * np.sqrt(3.0))
+"""Turns standard deviations into the argument of tanh in the logistic law."""
+
+
+@dataclass(frozen=True, eq=False)
+class CountPosterior:
+    """Mean and variance of the number of groups of every size, given the noisy answers and public numbers.
+
+    Args:
+        mean, variance: [node][size].
+        most_variance: of every node, of the difference of two answers with the noise of its level and all above.
+        noise: "geometric" or "gaussian".
+    """
+
+    mean: Floats
+    variance: Floats
+    most_variance: Floats
+    noise: str
+
+    def bounds(self, counts: Ints, coverage: Fraction) -> tuple[Ints, Ints]:
+        """Return lower and upper bounds of released counts, [size][node]; see the head of this file.
+
+        No bound is further from its count than the noise of the level and those above reaches.
+
+        Args:
+            counts: released counts [size][node], 0 or more.
+            coverage: one of `COVERAGES`.
+        """
+        lower, upper = np.empty_like(counts), np.empty_like(counts)
+        sds = standard_deviations(self.noise, coverage)
+        most = np.floor(sds * np.sqrt(self.most_variance) + 0.5).astype(np.int64)
+        variance = np.minimum(self.variance, self.most_variance[:, None])
+        fill_bounds(
+            counts, self.mean, variance, most, float(coverage), self.noise == "gaussian", lower, upper
+        )
+        return lower, upper
+
+
+def standard_deviations(noise: str, coverage: Fraction) -> float:
+    """Return how many standard deviations a posterior's law has on either side of its mean."""
+    if noise == "gaussian":
+        return NormalDist().inv_cdf(0.5 + 0.5 * float(coverage))
+    return float(np.arctanh(float(coverage)) / LOGISTIC)
+
+
+@kernel
+def fill_bounds(
+    counts: Ints,
+    mean: Floats,
+    variance: Floats,
+    most: Ints,
+    coverage: float,
+    is_normal: bool,
+    lower: Ints,
+    upper: Ints,
+) -> None:
+    """Fill the bounds of every count [size][node]: the shortest interval with the count and enough probability.
+
+    Args:
+        counts: released.
+        mean, variance: [node][size].
+        most: of every node, furthest distance of a bound from its count.
+        coverage: least probability.
+        is_normal: whether the law is normal; else logistic.
+        lower, upper: filled.
+    """
+    for s in range(counts.shape[0]):
+        for r in range(counts.shape[1]):
+            count, m, sd = counts[s, r], mean[r, s], np.sqrt(max(variance[r, s], LEAST_VARIANCE))
+            few, enough = 0, 1
+            while mass_around(count, enough, m, sd, is_normal) < coverage:
+                few, enough = enough, 2 * enough
+            while enough - few > 1:
+                middle = (few + enough) // 2
+                if mass_around(count, middle, m, sd, is_normal) < coverage:
+                    few = middle
+                else:
+                    enough = middle
+            low = first_of(count, enough, m)
+            low, high = max(low, 0), low + enough - 1
+            if count == 0 and variance[r, s] > NOT_RULED_OUT:
+                high = max(high, 1)
+            lower[s, r], upper[s, r] = max(low, count - most[r]), min(high, count + most[r])
+
+
+@kernel
+def first_of(count: int, length: int, mean: float) -> int:
+    """Return where the run of so many whole numbers begins that contains a count and is nearest to the mean."""
+    return min(max(int(np.floor(mean - 0.5 * length + 1.0)), count - length + 1), count)
+
+
+@kernel
+def mass_around(count: int, length: int, mean: float, sd: float, is_normal: bool) -> float:
+    """Return the probability of that run, cut at 0."""
+    first = first_of(count, length, mean)
+    mass = mass_below(first + length - 0.5, mean, sd, is_normal)
+    return mass if first <= 0 else mass - mass_below(first - 0.5, mean, sd, is_normal)
+
+
+@kernel
+def mass_below(x: float, mean: float, sd: float, is_normal: bool) -> float:
+    """Return the mass of a normal or logistic law below x."""
+    z: float = (x - mean) / sd
+    if is_normal:
+        return 0.5 * (1.0 + erf(z / np.sqrt(2.0)))
+    below: float = 0.5 * (1.0 + np.tanh(LOGISTIC * z))
+    return below
+
+
+def count_bounds(counts: Ints, half_widths: Ints, most: Ints | int, *, valid: bool) -> tuple[Ints, Ints]:
+    """Return lower and upper bounds of counts, [size][node].
+
+    Args:
+        counts: released counts [size][node].
+        half_widths: of their intervals.
+        most: number of groups of every node, or of all.
+        valid: whether counts keep to 0..most; bounds then do too.
+    """
+    lower, upper = counts - half_widths, counts + half_widths
+    return (np.maximum(lower, 0), np.minimum(upper, most)) if valid else (lower, upper)
+
+
+def half_width(noise: str, parameter: Fraction, *, accumulates: bool, coverage: Fraction) -> int:
+    """Return the least h with P(|noise of a count| <= h) >= coverage; under very large noise slightly more.
+
+    Args:
+        noise: "geometric" or "gaussian".
+        parameter: scale or variance of the noise of one answer.
+        accumulates: whether a count is the difference of two answers.
+        coverage: probability.
+
+    Float arithmetic on the noise's own law; the result is a whole number of groups.
+    """
+    spread = float(parameter) if noise == "geometric" else sqrt(float(parameter))
+    larger = max(spread * REACH / MOST_REACH, 1.0)
+    spread /= larger
+    reach = ceil(REACH * max(spread, 1.0))
+    x = np.arange(-reach, reach + 1, dtype=np.float64)
+    energy = np.abs(x) / spread if noise == "geometric" else x * x / (2 * spread * spread)
+    law = np.exp(-energy)
+    law /= law.sum()
+    if accumulates and noise == "gaussian":
+        energy = x * x / (4 * spread * spread)
+        law = np.exp(-energy) / np.exp(-energy).sum()
+    elif accumulates:
+        law = _difference_law(spread, np.abs(x))
+    middle = len(law) // 2
+    mass = np.cumsum(np.append(law[middle], 2 * law[middle + 1 :]))
+    width = int(np.searchsorted(mass, float(coverage)))
+    return width if larger == 1.0 else ceil((width + 1) * larger)
+
+
+def _difference_law(scale: float, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the law of the difference of two independent two-sided geometrics, in closed form."""
+    a = exp(-1.0 / scale)
+    front = ((1 - a) / (1 + a)) ** 2
+    return np.asarray(front * a**distance * (distance + (1 + a * a) / (1 - a * a)))
