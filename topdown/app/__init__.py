@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from topdown.app.noise_law import LARGEST_DELTA, law_document, law_of, noise_document, read_law
     from topdown.app.pipeline import RunOptions, generate, solve_release, warm_up
     from topdown.app.plan_summary import (
+        budget_grid,
         fitted_by_no_pass,
         mean_deviations,
         spent_on_exact,
@@ -160,6 +161,7 @@ __all__ = [
     "account_document",
     "allowed_bytes",
     "budget_for_wish",
+    "budget_grid",
     "certified_loss",
     "certified_split",
     "changes",
