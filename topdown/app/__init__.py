@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         select_check,
         select_plan,
     )
-    from topdown.app.release_report import LANGUAGES, check_report, write_report
+    from topdown.app.release_report import check_report, write_report
     from topdown.app.resource_needs import (
         BYTES_A_PAIR,
         START_BYTES,
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from topdown.app.tables_and_intervals import interval, tables
     from topdown.app.trials import tune
     from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
+    from topdown.formats.report_parts import LANGUAGES
     from topdown.inputs import header_if_readable, read_table, text_columns
     from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file
     from topdown.model.constraint_system import ConstraintSystem

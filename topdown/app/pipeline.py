@@ -52,6 +52,7 @@ class RunOptions:
     Args:
         workers: processes that draw and solve, or "ray", where the release is solved; no file depends on it.
         csv: also write one row a record.
+        language: of report.html; None leaves it out.
         again: measure although the ledger has this release or plan already, in another folder.
         records: the confidential records in memory; those that the run file names if None.
         report: called with each `Event`.
@@ -59,6 +60,7 @@ class RunOptions:
 
     workers: ExecutorChoice = 1
     csv: bool = False
+    language: str | None = "en"
     again: bool = False
     records: MemoryTable | None = None
     report: Report = silent
@@ -220,6 +222,7 @@ def finish_release(
             solved.leaves,
             ledger,
             csv=options.csv,
+            language=options.language,
             privacy=privacy,
             numbers=solved.numbers,
             running=PublishOptions(report, 1 if workers == "ray" else workers),

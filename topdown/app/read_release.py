@@ -85,7 +85,7 @@ class Release:
         try:
             return dict(read_json(path))
         except (OSError, ValueError, TypeError) as error:
-            raise _damaged_release(path, type(error).__name__) from None
+            raise damaged_release(path, type(error).__name__) from None
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ class Release:
         try:
             return {str(file["path"]): file for file in read_json(path)["files"]}
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise _damaged_release(path, type(error).__name__) from None
+            raise damaged_release(path, type(error).__name__) from None
 
     def _files(self, name: str) -> list[Path]:
         """Return the file of a table, or those parts of it that the manifest lists, in order."""
@@ -192,7 +192,7 @@ class Release:
                 with pq.ParquetFile(path) as file:
                     tables.append(file.read())
             except (pa.ArrowException, OSError, ValueError) as error:
-                raise _damaged_release(path, type(error).__name__) from None
+                raise damaged_release(path, type(error).__name__) from None
         return pa.concat_tables(tables)
 
 
@@ -203,7 +203,8 @@ def _named_one_of(what: str, name: str, known: tuple[str, ...]) -> None:
         )
 
 
-def _damaged_release(path: Path, why: str) -> CertificateError:
+def damaged_release(path: Path, why: str) -> CertificateError:
+    """Return the error for a file of a release that cannot be read."""
     return CertificateError(
         f"{path} cannot be read ({why})",
         code="V090",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from topdown.publish.release_files import write_manifest
     from topdown.publish.release_tables import workload
+    from topdown.publish.report_figures import report_bytes, written
     from topdown.publish.sheets import Sheet, SheetColumn, free_names, write_sheet
     from topdown.publish.table_intervals import (
         TableRows,
@@ -52,6 +53,7 @@ __all__ = [
     "listed_ends",
     "normal_quantile",
     "publish",
+    "report_bytes",
     "rows_of",
     "section_files",
     "stamps",
@@ -62,6 +64,7 @@ __all__ = [
     "workload",
     "write_manifest",
     "write_sheet",
+    "written",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

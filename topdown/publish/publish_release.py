@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
@@ -17,6 +17,7 @@ import numpy as np
 
 from topdown.errors import CertificateError, InternalError
 from topdown.formats import json_bytes
+from topdown.formats.report_parts import REPORT
 from topdown.formats.strict_toml import exact_text
 from topdown.model import Histogram, LeafTable, Sections, sections_of
 from topdown.model.sections import part_path
@@ -36,6 +37,7 @@ from topdown.publish.release_tables import (
     tables_with_intervals,
     write_csv,
 )
+from topdown.publish.report_figures import report_bytes
 from topdown.publish.table_intervals import EstimateSource, intervals_sentence
 from topdown.verify import EachSection, VerifyResult, verify_content
 from topdown.workers import ReportLoss, tell_nobody, workers_with
@@ -139,7 +141,7 @@ AFTERWARDS = (
 _STEPS = 6
 
 
-_OWN = (README, LEDGER, CERTIFICATE, MANIFEST)
+_OWN = (README, LEDGER, CERTIFICATE, REPORT, MANIFEST)
 
 
 _FOREIGN = re.compile(
@@ -175,6 +177,7 @@ def publish(
     ledger_path: Path,
     *,
     csv: bool = False,
+    language: str | None = "en",
     privacy: dict[str, Any] | None = None,
     numbers: EstimateSource | None = None,
     running: PublishOptions = IN_THIS_PROCESS,
@@ -191,6 +194,7 @@ def publish(
         leaves: records of every leaf and cell.
         ledger_path: ledger of the data set, to be copied.
         csv: also write one line a record.
+        language: of report.html; None leaves it out.
         privacy: certified statements for the certificate (see `certified_privacy`).
         numbers: whence the estimates of intervals come, for a plan that asks for them.
         running: who is told about each step, and how many processes make files.
@@ -228,8 +232,13 @@ def publish(
     certificate = make_certificate(release, context, checked, privacy, hashes)
     hashes.write(CERTIFICATE, json_bytes(certificate))
     report(Event("publish", 4, _STEPS, "certificate"))
-    hashes.write(README, readme_text(context, leaves.n_records, csv, certificate["privacy"]).encode("utf-8"))
-    report(Event("publish", 5, _STEPS, "README"))
+    optional = {PERSONS_CSV: csv, REPORT: language is not None}
+    hashes.write(
+        README, readme_text(context, leaves.n_records, optional, certificate["privacy"]).encode("utf-8")
+    )
+    if language is not None:
+        hashes.write(REPORT, report_bytes(release, context, language))
+    report(Event("publish", 5, _STEPS, "README and report"))
     shutil.rmtree(release / WORK, ignore_errors=True)
     first = [*exact_paths(plan), *([] if plan.measured is None else [MEASURED_PLAN])]
     _refuse_strangers(release, {*_OWN, *tables, *first, *_microdata_paths(context), PERSONS_CSV})
@@ -301,7 +310,9 @@ def _refuse_strangers(release: Path, own: set[str]) -> None:
             )
 
 
-def readme_text(context: PublicContext, n_records: int, csv: bool, privacy: dict[str, Any]) -> str:
+def readme_text(
+    context: PublicContext, n_records: int, optional: Mapping[str, bool], privacy: dict[str, Any]
+) -> str:
     """Return README.txt: what the folder holds and what is said of privacy, in a few lines."""
     plan, geography = context.plan, context.geography
     words = ", ".join(stamps(plan))
@@ -324,7 +335,9 @@ def readme_text(context: PublicContext, n_records: int, csv: bool, privacy: dict
         listed = "each count with an interval; the stamp `rows` says whether zeros are listed."
         said.append(intervals_sentence(plan.coverage))
     promised = "".join(fill(line, 112) + "\n" for line in said)
-    one_line = " persons.csv.gz: one line a record." if csv else ""
+    one_line = " persons.csv.gz: one line a record." if optional[PERSONS_CSV] else ""
+    page = f"{REPORT}     all of this for people to read and print, in one file without scripts.\n"
+    page = page if optional[REPORT] else ""
     parted = len(sections_of(geography)) > 1
     persons, file = (
         ("persons/, in parts", "file, or folder of parts,") if parted else ("persons.parquet", "file")
@@ -337,7 +350,7 @@ tables/         one folder a table, one {file} a level; {listed}
 measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
 plan.json       what is exact and why, what was measured with which noise; plan {plan.plan_hash[:8]}.
 certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.
-manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
+{page}manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
 {promised}Check it with:  topdown verify FOLDER
 """
 

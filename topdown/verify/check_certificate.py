@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from topdown.formats.release_documents import PlanMeasured
+from topdown.formats.report_parts import REPORT
 from topdown.verify.check_constraints import exact_tables
 from topdown.verify.check_tables import CSV, table_paths
 from topdown.verify.exact_arithmetic import exact_text, fraction
@@ -56,7 +57,7 @@ REQUIRED = (
 OF_ANOTHER = ("measurements/plan.json",)
 
 
-OPTIONAL = ("microdata/persons.csv.gz",)
+OPTIONAL = ("microdata/persons.csv.gz", "report.html")
 
 
 KNOWN = re.compile(
@@ -366,7 +367,7 @@ tables/         one folder a table, one {file} a level; {listed}
 measurements/   the noisy numbers the release was made from, and the statistics that are exact by policy.
 plan.json       what is exact and why, what was measured with which noise; plan {plan}.
 certificate.json  the privacy loss, every check, the files that decide; ledger.jsonl: what was spent.
-manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
+{report}manifest.json   SHA-256 of every file. Geocodes are text: keep their leading zeros.
 {said}Check it with:  topdown verify FOLDER
 """
 
@@ -388,6 +389,7 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
         title=plan.doc.release.title,
         id=plan.doc.release.id,
         people=f"{n_records:,} {plan.schema.unit} records in {len(tree.geocodes[-1]):,} {tree.names[-1]} areas",
+        report=_REPORT if os.path.lexists(session.root / REPORT) else "",
         csv=_CSV if os.path.lexists(session.root / CSV) else "",
         listed=_ZEROS if plan.coverage is None else _INTERVALS,
         plan=plan.computed_hash[:8],
@@ -422,6 +424,9 @@ def _privacy_lines(session: Session) -> list[str]:
     n, of = (100 * plan.coverage).as_integer_ratio()
     odds = f"{n} in 100" if of == 1 else f"{plan.coverage.numerator} in {plan.coverage.denominator}"
     return [*said, _CHANCE.format(odds=odds)]
+
+
+_REPORT = "report.html     all of this for people to read and print, in one file without scripts.\n"
 
 
 README = "README.txt"
