@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         select_check,
         select_plan,
     )
-    from topdown.app.release_report import check_report, write_report
+    from topdown.app.read_release import check_report, write_report
     from topdown.app.resource_needs import (
         BYTES_A_PAIR,
         START_BYTES,

@@ -26,7 +26,7 @@ from topdown.privacy.ledger import Disk, disk_errors, folder_lock
 from topdown.privacy.ledger.ledger_file import read_ledger
 from topdown.process import check_stopped
 from topdown.progress import Event, Report, silent
-from topdown.publish.publish_release import PublishOptions, publish
+from topdown.publish.publish_release import OptionalFiles, PublishOptions, publish
 from topdown.publish.release_certificate import certified_privacy
 from topdown.solve.extend.extension_checks import check_stages
 from topdown.solve.extend.patterns import find_patterns
@@ -221,8 +221,7 @@ def finish_release(
             context,
             solved.leaves,
             ledger,
-            csv=options.csv,
-            language=options.language,
+            optional=OptionalFiles(options.csv, options.language),
             privacy=privacy,
             numbers=solved.numbers,
             running=PublishOptions(report, 1 if workers == "ray" else workers),

@@ -6,6 +6,7 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.publish.publish_release import (
+        OptionalFiles,
         PublishOptions,
         SectionFiles,
         SectionSource,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "OptionalFiles",
     "PublishOptions",
     "SectionFiles",
     "SectionSource",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
@@ -170,14 +170,28 @@ class PublishOptions:
 IN_THIS_PROCESS = PublishOptions()
 
 
+@dataclass(frozen=True)
+class OptionalFiles:
+    """Files that a release may have.
+
+    Args:
+        csv: one line a record. language: of report.html; None leaves it out.
+    """
+
+    csv: bool = False
+    language: str | None = "en"
+
+
+USUAL_FILES = OptionalFiles()
+
+
 def publish(
     release: Path,
     context: PublicContext,
     leaves: LeafTable,
     ledger_path: Path,
     *,
-    csv: bool = False,
-    language: str | None = "en",
+    optional: OptionalFiles = USUAL_FILES,
     privacy: dict[str, Any] | None = None,
     numbers: EstimateSource | None = None,
     running: PublishOptions = IN_THIS_PROCESS,
@@ -193,8 +207,7 @@ def publish(
         context: plan and public facts.
         leaves: records of every leaf and cell.
         ledger_path: ledger of the data set, to be copied.
-        csv: also write one line a record.
-        language: of report.html; None leaves it out.
+        optional: which files to write that a release may have.
         privacy: certified statements for the certificate (see `certified_privacy`).
         numbers: whence the estimates of intervals come, for a plan that asks for them.
         running: who is told about each step, and how many processes make files.
@@ -216,7 +229,7 @@ def publish(
         )
     _clear(release)
     tables = _write_sections(hashes, SectionSource(context, leaves, sections_of(context.geography)), running)
-    if csv:
+    if optional.csv:
         write_csv(release, context, leaves)
     report(Event("publish", 1, _STEPS, "microdata"))
     if numbers is not None:
@@ -232,12 +245,11 @@ def publish(
     certificate = make_certificate(release, context, checked, privacy, hashes)
     hashes.write(CERTIFICATE, json_bytes(certificate))
     report(Event("publish", 4, _STEPS, "certificate"))
-    optional = {PERSONS_CSV: csv, REPORT: language is not None}
     hashes.write(
         README, readme_text(context, leaves.n_records, optional, certificate["privacy"]).encode("utf-8")
     )
-    if language is not None:
-        hashes.write(REPORT, report_bytes(release, context, language))
+    if optional.language is not None:
+        hashes.write(REPORT, report_bytes(release, context, optional.language))
     report(Event("publish", 5, _STEPS, "README and report"))
     shutil.rmtree(release / WORK, ignore_errors=True)
     first = [*exact_paths(plan), *([] if plan.measured is None else [MEASURED_PLAN])]
@@ -311,7 +323,7 @@ def _refuse_strangers(release: Path, own: set[str]) -> None:
 
 
 def readme_text(
-    context: PublicContext, n_records: int, optional: Mapping[str, bool], privacy: dict[str, Any]
+    context: PublicContext, n_records: int, optional: OptionalFiles, privacy: dict[str, Any]
 ) -> str:
     """Return README.txt: what the folder holds and what is said of privacy, in a few lines."""
     plan, geography = context.plan, context.geography
@@ -335,9 +347,9 @@ def readme_text(
         listed = "each count with an interval; the stamp `rows` says whether zeros are listed."
         said.append(intervals_sentence(plan.coverage))
     promised = "".join(fill(line, 112) + "\n" for line in said)
-    one_line = " persons.csv.gz: one line a record." if optional[PERSONS_CSV] else ""
+    one_line = " persons.csv.gz: one line a record." if optional.csv else ""
     page = f"{REPORT}     all of this for people to read and print, in one file without scripts.\n"
-    page = page if optional[REPORT] else ""
+    page = page if optional.language else ""
     parted = len(sections_of(geography)) > 1
     persons, file = (
         ("persons/, in parts", "file, or folder of parts,") if parted else ("persons.parquet", "file")

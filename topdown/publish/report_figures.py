@@ -90,7 +90,7 @@ def derived_figures(release: Path, context: PublicContext, documents: Mapping[st
     """
     plan, certificate = context.plan, documents[CERTIFICATE]
     tables = _PublishedTables(release, context)
-    noise = [[_noise(m.variance) for m in level.measurements] for level in plan.levels]
+    noise = [[_noise_of(m.variance) for m in level.measurements] for level in plan.levels]
     totals = _total_noise(plan, noise)
     intervals, groups = _widths(tables) if plan.coverage is not None else ([], [])
     return {
@@ -142,7 +142,7 @@ class _PublishedTables:
         return count[kept], (high - low)[kept]
 
 
-def _noise(variance: Fraction) -> dict[str, Any]:
+def _noise_of(variance: Fraction) -> dict[str, Any]:
     thousandths = isqrt(int(variance * 10**6))
     thousandths += thousandths * thousandths < variance * 10**6
     return {"stddev": str(Fraction(thousandths, 1000)), "ten_times": -(-thousandths // 100)}

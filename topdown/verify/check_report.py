@@ -1,12 +1,14 @@
 """Check `report`: report.html, made anew from what the files say, is the same byte for byte.
 
-Words and layout are the form of the document; every figure in it is derived and rounded here by code of verify's own.
+Words and layout are the form of the document; every figure in it is derived and rounded here by code of verify's own,
+and read from the page again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from html.parser import HTMLParser
 from math import isqrt
 from pathlib import Path
 from typing import Any
@@ -47,8 +49,7 @@ def compare_report(session: Session, data: bytes, out: Findings, file: str) -> s
     for language in LANGUAGES:
         due = report_html(documents, language, rounded).encode()
         if data == due:
-            out.n_checked = due.count(b"<data ")
-            return f"report.html says what the files say, in {out.n_checked} numbers ({language})"
+            return _check_numbers(due.decode(), documents, out, file, language)
         place = first_difference(due, data)
         if place >= nearest[1]:
             nearest = (language, place, _beside(due, place), _beside(data, place))
@@ -58,6 +59,50 @@ def compare_report(session: Session, data: bytes, out: Findings, file: str) -> s
     why = "people read it before anything else"
     out.add(Finding(CODE, text, file, line, None, want, have, why))
     return f"{text}: line {line}"
+
+
+def _check_numbers(page: str, documents: dict[str, Any], out: Findings, file: str, language: str) -> str:
+    """Hold every number of the page against the place that it names, whoever wrote the page."""
+    reader = _Numbers()
+    reader.feed(page)
+    reader.close()
+    out.n_checked = len(reader.numbers)
+    for attributes, shown in reader.numbers:
+        source, form = attributes.get("data-source", ""), attributes.get("data-form", "")
+        name, _, pointer = source.partition("#/")
+        value = documents[name]
+        for key in pointer.split("/"):
+            plain = key.replace("~1", "/").replace("~0", "~")
+            value = value[int(plain)] if isinstance(value, list) else value[plain]
+        due = rounded(value, form)
+        if attributes.get("value") != str(value) or shown != due:
+            text = f"a number of the report is not the one at {source}"
+            out.add(Finding(CODE, text, file, None, None, due, shown))
+    if out.ok:
+        return f"report.html says what the files say, in {out.n_checked} numbers ({language})"
+    return f"{out.n_failed} of {out.n_checked} numbers of report.html are others than they should be"
+
+
+class _Numbers(HTMLParser):
+    """Collect every element `data` of a page: its attributes and the text in it."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.numbers: list[tuple[dict[str, str], str]] = []
+        self._open: dict[str, str] | None = None
+        self._text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "data":
+            self._open, self._text = {key: value or "" for key, value in attrs}, ""
+
+    def handle_data(self, data: str) -> None:
+        self._text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "data" and self._open is not None:
+            self.numbers.append((self._open, self._text))
+            self._open = None
 
 
 def first_difference(one: bytes, other: bytes) -> int:
