@@ -34,6 +34,8 @@ DECLARATIONS = {
     "topdown.lazy": "where a public name is imported from, on first use",
     "topdown.errors": "what an error says; verify raises one, of a killed worker, which judges no release",
     "topdown.formats.json_schema": "schemas that are printed for readers: no check reads one",
+    "topdown.formats.report_pages": "what stands in which sentence; verify reads all numbers from the page again",
+    "topdown.formats.report_parts": "words, tables and pictures around figures that it is given",
 }
 """Shared modules whose functions decide nothing of a release, and why."""
 
@@ -152,8 +154,15 @@ def _other_bytes(patch: pytest.MonkeyPatch) -> None:
             patch.setattr(module, "json_bytes", mutant)
 
 
+def _other_numbers(patch: pytest.MonkeyPatch) -> None:
+    content = sys.modules["topdown.formats.report_parts"].Content
+    true = content.number
+    patch.setattr(content, "number", lambda self, *a: true(self, *a).replace("</data>", "0</data>"))
+
+
 OF_SHARED: dict[tuple[str, str], Callable[[pytest.MonkeyPatch], None]] = {
     ("topdown.formats.json_schema", "json_bytes"): _other_bytes,
+    ("topdown.formats.report_parts", "number"): _other_numbers,
 }
 """A mutant of each shared function that is more than a declaration."""
 OF_WRITERS = (_rotate_labels, _select_others, _halve_epsilon, _halve_guess, _halve_stored, _double_variances)

@@ -22,7 +22,15 @@ from tests.helpers.tampered import Rows, attack, codes, edit_rows, failed
 from topdown.errors import CertificateError, InternalError
 from topdown.inputs import parquet_bytes
 from topdown.measure import read_microdata
-from topdown.publish import PublishOptions, SectionFiles, SectionSource, publish, section_files, verified_in
+from topdown.publish import (
+    OptionalFiles,
+    PublishOptions,
+    SectionFiles,
+    SectionSource,
+    publish,
+    section_files,
+    verified_in,
+)
 from topdown.publish import publish_release as publishing
 from topdown.verify import EachSection, SectionFindings, Session, VerifyResult, check_section, verify
 from topdown.verify import session as look
@@ -91,7 +99,13 @@ def test_bytes_do_not_depend_on_processes(copy: Small) -> None:
     before = files(copy.folder)
     running = PublishOptions(workers=2)
     publish(
-        copy.folder, copy.context, copy.leaves, copy.ledger, csv=True, privacy=certified(), running=running
+        copy.folder,
+        copy.context,
+        copy.leaves,
+        copy.ledger,
+        optional=OptionalFiles(csv=True),
+        privacy=certified(),
+        running=running,
     )
     assert before == files(copy.folder)
 
@@ -101,7 +115,14 @@ def test_parts_of_a_solve_give_the_files_of_a_table(copy: Small) -> None:
     before = files(copy.folder)
     for ends in ([], [1], [3], [2, 4]):
         leaves = packed(copy.leaves, ends)
-        publish(copy.folder, copy.context, leaves, copy.ledger, csv=True, privacy=certified())
+        publish(
+            copy.folder,
+            copy.context,
+            leaves,
+            copy.ledger,
+            optional=OptionalFiles(csv=True),
+            privacy=certified(),
+        )
         assert before == files(copy.folder), ends
 
 
@@ -160,7 +181,13 @@ def test_the_section_of_a_killed_process_is_made_again(copy: Small, monkeypatch:
     told: list[str] = []
     running = PublishOptions(lambda event: told.append(event.text) if event.stage == "workers" else None, 2)
     publish(
-        copy.folder, copy.context, copy.leaves, copy.ledger, csv=True, privacy=certified(), running=running
+        copy.folder,
+        copy.context,
+        copy.leaves,
+        copy.ledger,
+        optional=OptionalFiles(csv=True),
+        privacy=certified(),
+        running=running,
     )
     assert before == files(copy.folder)
     assert len(told) == 1

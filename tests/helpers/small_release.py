@@ -22,7 +22,7 @@ from topdown.measure import drawn_laws_by_level
 from topdown.model import Histogram
 from topdown.plan import PublicContext, exact_table_names, prepare, write_public
 from topdown.privacy.ledger import LEDGER_VERSION, Begun, Commit, Drawn, Event, Intent, Opened, to_fields
-from topdown.publish import certified_privacy, publish
+from topdown.publish import OptionalFiles, certified_privacy, publish
 
 TOP = Path(__file__).resolve().parents[2]
 LEAVES = """\
@@ -139,7 +139,7 @@ def build(
     write_ledger(ledger, context, release)
     write_solve(release, context, leaves)
     privacy = certified(mechanism, invariants, neighbours) if privacy is None else privacy
-    publish(release, context, leaves, ledger, csv=csv, privacy=privacy)
+    publish(release, context, leaves, ledger, optional=OptionalFiles(csv), privacy=privacy)
     return Small(release, context, leaves, ledger)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from topdown.app.noise_law import LARGEST_DELTA, law_document, law_of, noise_document, read_law
     from topdown.app.pipeline import RunOptions, generate, solve_release, warm_up
     from topdown.app.plan_summary import (
+        budget_grid,
         fitted_by_no_pass,
         mean_deviations,
         spent_on_exact,
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
         select_check,
         select_plan,
     )
+    from topdown.app.read_release import check_report, write_report
     from topdown.app.release_exports import EXPORTS, export_text, number_up
-    from topdown.app.release_report import LANGUAGES, check_report, write_report
     from topdown.app.resource_needs import (
         BYTES_A_PAIR,
         START_BYTES,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from topdown.app.tables_and_intervals import interval, tables
     from topdown.app.trials import tune
     from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
+    from topdown.formats.report_parts import LANGUAGES
     from topdown.inputs import header_if_readable, read_table, text_columns
     from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file
     from topdown.model.constraint_system import ConstraintSystem
@@ -163,6 +165,7 @@ __all__ = [
     "account_document",
     "allowed_bytes",
     "budget_for_wish",
+    "budget_grid",
     "certified_loss",
     "certified_split",
     "changes",

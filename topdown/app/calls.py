@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 from topdown import inputs
 from topdown import workers as executors
 from topdown.errors import ConfigError, disk_error
+from topdown.formats.report_parts import LANGUAGES
 from topdown.made_up import refuse_simulation
 from topdown.output_paths import checked_path
 from topdown.progress import Report, open_report
@@ -79,6 +80,17 @@ def on_this_machine(workers: int) -> int:
     if not isinstance(workers, int) or workers < 1:
         raise ConfigError(f"cannot work with {workers} workers", code="C005", fix='give 1 or more, or "ray"')
     return workers
+
+
+def checked_language(language: str | None) -> str | None:
+    """Return the language of a report; ConfigError C005 if there are no words in it."""
+    if language is not None and language not in LANGUAGES:
+        raise ConfigError(
+            f"there is no report in the language {language!r}",
+            code="C005",
+            fix=f"use one of: {', '.join(LANGUAGES)}",
+        )
+    return language
 
 
 FIRST_PART = "microdata/persons/part-000.parquet"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from topdown.app import pipeline
 from topdown.app.calls import (
     PathText,
+    checked_language,
     checked_workers,
     leaves_in_memory,
     on_this_machine,
@@ -49,6 +50,7 @@ def generate(
     leaves: ArrowTable | None = None,
     workers: ExecutorChoice = 1,
     csv: bool = False,
+    language: str | None = "en",
     again: bool = False,
     resume: bool = False,
     final: bool = False,
@@ -70,6 +72,7 @@ def generate(
         workers: processes for solving, 1 or more, or "ray": the machines of the Ray cluster that RAY_ADDRESS names, or
             one started here (docs/how-to/cluster.md). The release does not depend on it.
         csv: also write one row a record.
+        language: of report.html, the release for people to read: "en" or "de"; None leaves it out.
         again: spend a second time on a release or plan that the ledger holds already, in another folder.
         resume: go on with an interrupted run of this plan in `out`.
         final: refuse answers that only a person can give and that are still open.
@@ -85,7 +88,14 @@ def generate(
         CertificateError: V900 the finished release fails its own verification; do not publish it.
     """
     people = leaves_in_memory(records, "records")
-    options = RunOptions(checked_workers(workers), csv=csv, again=again, records=people, report=report)
+    options = RunOptions(
+        checked_workers(workers),
+        csv=csv,
+        again=again,
+        records=people,
+        report=report,
+        language=checked_language(language),
+    )
     planned = _opened_plan(run, None, leaves)
     target = _checked_start(planned, out, None, resume=resume, final=final)
     with spending(planned):
@@ -168,6 +178,7 @@ def extend(
     leaves: ArrowTable | None = None,
     workers: ExecutorChoice = 1,
     csv: bool = False,
+    language: str | None = "en",
     again: bool = False,
     resume: bool = False,
     final: bool = False,
@@ -181,7 +192,7 @@ def extend(
     Args:
         run: run file with a table [base], or what `topdown.plan` returned for it and this base.
         base: folder of the published release.
-        out, records, leaves, workers, csv, again, resume, final, report: see `generate`.
+        out, records, leaves, workers, csv, language, again, resume, final, report: see `generate`.
 
     Raises:
         ConfigError: C005 `run` was planned with another base, C122 the base is a simulation; or as `generate`.
@@ -191,7 +202,14 @@ def extend(
         DataError: as `generate`.
     """
     below, people = path_of(base, "base"), leaves_in_memory(records, "records")
-    options = RunOptions(checked_workers(workers), csv=csv, again=again, records=people, report=report)
+    options = RunOptions(
+        checked_workers(workers),
+        csv=csv,
+        again=again,
+        records=people,
+        report=report,
+        language=checked_language(language),
+    )
     planned = _opened_plan(run, below, leaves)
     target = _checked_start(planned, out, below, resume=resume, final=final)
     with spending(planned):

@@ -26,7 +26,7 @@ from topdown.privacy.ledger import Disk, disk_errors, folder_lock
 from topdown.privacy.ledger.ledger_file import read_ledger
 from topdown.process import check_stopped
 from topdown.progress import Event, Report, silent
-from topdown.publish.publish_release import PublishOptions, publish
+from topdown.publish.publish_release import OptionalFiles, PublishOptions, publish
 from topdown.publish.release_certificate import certified_privacy
 from topdown.solve.extend.extension_checks import check_stages
 from topdown.solve.extend.patterns import find_patterns
@@ -52,6 +52,7 @@ class RunOptions:
     Args:
         workers: processes that draw and solve, or "ray", where the release is solved; no file depends on it.
         csv: also write one row a record.
+        language: of report.html; None leaves it out.
         again: measure although the ledger has this release or plan already, in another folder.
         records: the confidential records in memory; those that the run file names if None.
         report: called with each `Event`.
@@ -59,6 +60,7 @@ class RunOptions:
 
     workers: ExecutorChoice = 1
     csv: bool = False
+    language: str | None = "en"
     again: bool = False
     records: MemoryTable | None = None
     report: Report = silent
@@ -219,7 +221,7 @@ def finish_release(
             context,
             solved.leaves,
             ledger,
-            csv=options.csv,
+            optional=OptionalFiles(options.csv, options.language),
             privacy=privacy,
             numbers=solved.numbers,
             running=PublishOptions(report, 1 if workers == "ray" else workers),

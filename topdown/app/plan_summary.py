@@ -1,9 +1,12 @@
-"""A plan as the `topdown.plan_summary` document: all there is to know before anything is spent, with its warnings."""
+"""A plan as the `topdown.plan_summary` document: all there is to know before anything is spent, with its warnings.
+
+`budget_grid` says what larger and smaller budgets would buy, all shares as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -12,15 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from topdown.app.compare_noise import gaussian_needs
+from topdown.app.compare_noise import USUAL_DELTA, budget_for, gaussian_needs
 from topdown.app.pipeline import check_one_ledger
 from topdown.app.resource_needs import estimate_needs, memory_warning
 from topdown.app.screens import figures
-from topdown.errors import BudgetError, InternalError
+from topdown.errors import BudgetError, ConfigError, InternalError
 from topdown.formats.strict_toml import exact_text
 from topdown.measure.run_ledger import check_ledger_of_run
 from topdown.model import Basis
-from topdown.plan import Plan, PreparedRun, PublicContext, ReleaseChain, RunFile, read_plan
+from topdown.plan import (
+    LevelPlan,
+    Plan,
+    PreparedRun,
+    PublicContext,
+    ReleaseChain,
+    RunFile,
+    calibrate_noise,
+    read_plan,
+)
+from topdown.privacy.laws import LAWS
 from topdown.privacy.ledger import losses_by_plan, read_ledger
 from topdown.publish.release_certificate import (
     certified_loss,
@@ -372,3 +385,118 @@ def view_ledger(path: Path, limit: Fraction, delta_limit: Fraction | None = None
     by_plan = losses_by_plan(book.live.values())
     both = (delta_limit or Fraction(0), book.charged_delta)
     return LedgerView(limit, book.charged, len(book.live), by_plan, *both)
+
+
+MOST_POINTS = 20
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """How far off one table of a level is expected to be, as standard deviations in records.
+
+    Args:
+        level, query: names.
+        noise: of each measured answer; None where the query is not measured there.
+        estimate: mean over answers of the estimate from all measurements together, before anything is made whole or at
+            least 0; 0 where every answer is exact by policy, None for plans that such estimates do not cover.
+    """
+
+    level: str
+    query: str
+    noise: float | None
+    estimate: float | None
+
+
+@dataclass(frozen=True)
+class BudgetPoint:
+    """One budget of the grid.
+
+    Args:
+        loss_name: rho or epsilon, the key under [budget].
+        budget: exact, at most four digits; what a run file would say.
+        epsilon: what was asked, at `delta`.
+        certified_epsilon: what the budget costs at `delta`, at most; never above `epsilon`.
+        right_in_100: how often, of 100, an attacker who knows everything but one answer chooses rightly between two
+            equally likely ones, at most; certified and rounded up.
+        errors: by level, root first, then by query.
+    """
+
+    loss_name: str
+    budget: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    certified_epsilon: Fraction
+    right_in_100: int
+    errors: tuple[ExpectedError, ...]
+
+
+def budget_grid(
+    context: PublicContext, epsilons: Sequence[Fraction], delta: Fraction = USUAL_DELTA
+) -> tuple[BudgetPoint, ...]:
+    """Return error and risk of a plan at the largest budget that keeps each epsilon at delta.
+
+    Args:
+        context: a plan that extends no release, with its public facts; the plan's own budget does not matter.
+        epsilons: 1 to 20 different ones, exact, 1/1000 .. 100.
+        delta: above 0, below 1; a budget of pure epsilon holds for every delta.
+
+    Raises: ConfigError C325 for no, too many or equal epsilons, C005 for an extension or a budget of two numbers, C151
+        for an epsilon, C152 for delta, A014 where nothing could be certified.
+
+    Cost: a second or two for each epsilon, and the estimates' covariances: two seconds for 25,181 leaves.
+    """
+    if not 1 <= len(epsilons) <= MOST_POINTS or len(set(epsilons)) < len(epsilons):
+        raise ConfigError(
+            f"a grid has 1 to {MOST_POINTS} different epsilons, not {len(epsilons)}: "
+            f"{', '.join(map(str, epsilons))}",
+            code="C325",
+            fix="give them once each, as in 1,2,4,8",
+        )
+    return tuple(_point(context, epsilon, delta) for epsilon in epsilons)
+
+
+def _point(context: PublicContext, epsilon: Fraction, delta: Fraction) -> BudgetPoint:
+    found = budget_for(context.plan, epsilon, delta)
+    there = replace(context, plan=with_budget(context.plan, found.budget), given_rules=context.rules)
+    risk = certified_loss(there.policy, claims_of(context.policy))
+    return BudgetPoint(
+        found.loss_name,
+        found.budget,
+        epsilon,
+        delta,
+        found.certified,
+        risk["right_in_100"],
+        expected_errors(there),
+    )
+
+
+def expected_errors(context: PublicContext) -> tuple[ExpectedError, ...]:
+    """Return the expected error of every table that a plan measures anywhere, at every level."""
+    plan = context.plan
+    noise = {(level.name, m.query): m.stddev for level in plan.levels for m in level.measurements}
+    estimates = {(row["level"], row["query"]): row["stddev"] for row in mean_deviations(context)}
+    queries = dict.fromkeys(["total", *(query for _, query in noise)])
+    return tuple(
+        ExpectedError(level.name, query, noise.get(key), estimates.get(key))
+        for level in plan.levels
+        for query in queries
+        if (key := (level.name, query)) in noise or key in estimates
+    )
+
+
+def with_budget(plan: Plan, budget: Fraction) -> Plan:
+    """Return a plan with another budget and the same shares; not for losses that are pairs."""
+
+    def scaled(level: LevelPlan) -> LevelPlan:
+        loss = budget * level.share
+        rows = (
+            replace(
+                m,
+                loss=loss * m.share,
+                parameter=calibrate_noise(LAWS[m.law], loss * m.share, plan.query(m.query), plan.relation),
+            )
+            for m in level.measurements
+        )
+        return replace(level, loss=loss, measurements=tuple(rows))
+
+    return replace(plan, budget=budget, levels=tuple(scaled(level) for level in plan.levels))

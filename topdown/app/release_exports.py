@@ -18,7 +18,6 @@ from typing import Any
 
 from topdown.app.calls import PathText, path_of, public_function
 from topdown.app.read_release import Release
-from topdown.app.release_report.numbers import TOTAL
 from topdown.errors import CertificateError
 from topdown.formats import json_bytes
 from topdown.formats.caps import read_json
@@ -151,7 +150,7 @@ def sha256_of_file(path: Path) -> str:
 def _facts_of_release(release: Release) -> Facts:
     plan, stated = release.plan, release.certificate
     privacy, names, root, leaf = stated["privacy"], plan.release, plan.levels[0], plan.levels[-1]
-    top = release.arrow(TOTAL, root.name)
+    top = release.arrow("total", root.name)
     code, people = top["geocode"].to_pylist()[0], int(top["count"].to_numpy().sum())
     rows = privacy["secrets"]
     exact = [e for e in plan.invariants.by_kind["exact"] if e.name in privacy["conditional_on"]]
@@ -160,7 +159,7 @@ def _facts_of_release(release: Release) -> Facts:
         f"{level.name} {significant(Fraction(m.stddev), 3, up=True)}"
         for level in plan.levels
         for m in level.measurements
-        if m.query == TOTAL
+        if m.query == "total"
     ]
     said = f"Standard deviation of the noise in the total of an area, {plan.schema.unit} records"
     accuracy = [f"{said}: {', '.join(deviations)}."] if deviations else []

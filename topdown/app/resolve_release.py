@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from topdown.app.calls import PathText, checked_workers, path_of, public_function
+from topdown.app.calls import PathText, checked_language, checked_workers, path_of, public_function
 from topdown.app.pipeline import (
     RunOptions,
     StageClock,
@@ -127,6 +127,7 @@ def resolve(
     registry: PathText | None = None,
     workers: ExecutorChoice = 1,
     csv: bool = False,
+    language: str | None = "en",
     report: Report = silent,
 ) -> GenerateResult:
     """Make another release from the measurement of one: other passes, rounding or estimates, the same noisy numbers.
@@ -146,7 +147,7 @@ def resolve(
         name: the new release is called by the id of the one that was measured, "-" and this.
         ledger: of the data set; the copy in `release` if None.
         registry: folder of its registry, see `audit_ledger`.
-        workers, csv, report: see `generate`.
+        workers, csv, language, report: see `generate`.
 
     Raises:
         ConfigError: C251 the settings ask for another measurement, C252 nothing would be different, C253 the release
@@ -165,7 +166,9 @@ def resolve(
     book = source / LEDGER if ledger is None else path_of(ledger, "ledger")
     if book.is_file():
         is_newest(book, read_ledger(book), None if registry is None else path_of(registry, "registry"))
-    options = RunOptions(checked_workers(workers), csv=csv, report=report)
+    options = RunOptions(
+        checked_workers(workers), csv=csv, language=checked_language(language), report=report
+    )
     with signals_as_interrupt():
         return _solve_measurement_again(source, target, changes, book, options)
 

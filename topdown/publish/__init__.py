@@ -6,6 +6,7 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.publish.publish_release import (
+        OptionalFiles,
         PublishOptions,
         SectionFiles,
         SectionSource,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     )
     from topdown.publish.release_files import write_manifest
     from topdown.publish.release_tables import workload
+    from topdown.publish.report_figures import report_bytes, written
     from topdown.publish.sheets import Sheet, SheetColumn, free_names, write_sheet
     from topdown.publish.table_intervals import (
         TableRows,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "OptionalFiles",
     "PublishOptions",
     "SectionFiles",
     "SectionSource",
@@ -52,6 +55,7 @@ __all__ = [
     "listed_ends",
     "normal_quantile",
     "publish",
+    "report_bytes",
     "rows_of",
     "section_files",
     "stamps",
@@ -62,6 +66,7 @@ __all__ = [
     "workload",
     "write_manifest",
     "write_sheet",
+    "written",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

@@ -18,6 +18,7 @@ import numpy as np
 
 from topdown.errors import CertificateError, InternalError
 from topdown.formats import json_bytes
+from topdown.formats.report_parts import REPORT
 from topdown.formats.strict_toml import exact_text
 from topdown.model import Histogram, LeafTable, Sections, sections_of
 from topdown.model.sections import part_path
@@ -38,6 +39,7 @@ from topdown.publish.release_tables import (
     tables_with_intervals,
     write_csv,
 )
+from topdown.publish.report_figures import report_bytes
 from topdown.publish.table_intervals import EstimateSource, intervals_sentence
 from topdown.verify import EachSection, VerifyResult, verify_content
 from topdown.workers import ReportLoss, tell_nobody, workers_with
@@ -141,7 +143,7 @@ AFTERWARDS = (
 _STEPS = 6
 
 
-_OWN = (README, LEDGER, CERTIFICATE, MANIFEST)
+_OWN = (README, LEDGER, CERTIFICATE, REPORT, MANIFEST)
 
 
 _FOREIGN = re.compile(
@@ -170,13 +172,28 @@ class PublishOptions:
 IN_THIS_PROCESS = PublishOptions()
 
 
+@dataclass(frozen=True)
+class OptionalFiles:
+    """Files that a release may have.
+
+    Args:
+        csv: one line a record. language: of report.html; None leaves it out.
+    """
+
+    csv: bool = False
+    language: str | None = "en"
+
+
+USUAL_FILES = OptionalFiles()
+
+
 def publish(
     release: Path,
     context: PublicContext,
     leaves: LeafTable,
     ledger_path: Path,
     *,
-    csv: bool = False,
+    optional: OptionalFiles = USUAL_FILES,
     privacy: dict[str, Any] | None = None,
     numbers: EstimateSource | None = None,
     running: PublishOptions = IN_THIS_PROCESS,
@@ -192,7 +209,7 @@ def publish(
         context: plan and public facts.
         leaves: records of every leaf and cell.
         ledger_path: ledger of the data set, to be copied.
-        csv: also write one line a record.
+        optional: which files to write that a release may have.
         privacy: certified statements for the certificate (see `certified_privacy`).
         numbers: whence the estimates of intervals come, for a plan that asks for them.
         running: who is told about each step, and how many processes make files.
@@ -214,7 +231,7 @@ def publish(
         )
     _clear(release)
     tables = _write_sections(hashes, SectionSource(context, leaves, sections_of(context.geography)), running)
-    if csv:
+    if optional.csv:
         write_csv(release, context, leaves)
     report(Event("publish", 1, _STEPS, "microdata"))
     if numbers is not None:
@@ -230,8 +247,12 @@ def publish(
     certificate = make_certificate(release, context, checked, privacy, hashes)
     hashes.write(CERTIFICATE, json_bytes(certificate))
     report(Event("publish", 4, _STEPS, "certificate"))
-    hashes.write(README, readme_text(context, leaves.n_records, csv, certificate["privacy"]).encode("utf-8"))
-    report(Event("publish", 5, _STEPS, "README"))
+    hashes.write(
+        README, readme_text(context, leaves.n_records, optional, certificate["privacy"]).encode("utf-8")
+    )
+    if optional.language is not None:
+        hashes.write(REPORT, report_bytes(release, context, optional.language))
+    report(Event("publish", 5, _STEPS, "README and report"))
     shutil.rmtree(release / WORK, ignore_errors=True)
     first = [*exact_paths(plan), *([] if plan.measured is None else [MEASURED_PLAN])]
     _refuse_strangers(release, {*_OWN, *tables, *first, *_microdata_paths(context), PERSONS_CSV})
@@ -303,7 +324,9 @@ def _refuse_strangers(release: Path, own: set[str]) -> None:
             )
 
 
-def readme_text(context: PublicContext, n_records: int, csv: bool, privacy: dict[str, Any]) -> str:
+def readme_text(
+    context: PublicContext, n_records: int, optional: OptionalFiles, privacy: dict[str, Any]
+) -> str:
     """Return README.txt: whose release it is, what is said of privacy, what is exact, what each file holds."""
     plan, geography = context.plan, context.geography
     words, release = ", ".join(stamps(plan)), plan.release
@@ -329,7 +352,7 @@ def readme_text(context: PublicContext, n_records: int, csv: bool, privacy: dict
     persons, file = (
         ("persons/, in parts:", "file, or folder of parts,") if parted else ("persons.parquet:", "file")
     )
-    one_line = " persons.csv.gz: one line a record." if csv else ""
+    one_line = " persons.csv.gz: one line a record." if optional.csv else ""
     held = {
         "microdata/": f"{persons} one row an area and kind of record, with its count.{one_line}",
         "tables/": f"one folder a table, one {file} a level; {listed}",
@@ -345,6 +368,7 @@ def readme_text(context: PublicContext, n_records: int, csv: bool, privacy: dict
         "certificate.json": "the privacy loss, every check, and the files that decide.",
         "ledger.jsonl": "everything that was spent on these data, line by line.",
         "manifest.json": "the SHA-256 of every file.",
+        **({REPORT: "all of this for people to read and print."} if optional.language else {}),
     }
     head = f"{words}: not for use as official statistics" if words else "Release"
     promised = "".join(fill(line, 112) + "\n" for line in said)

@@ -62,15 +62,19 @@ def certified_privacy(policy: ReleaseChain) -> dict[str, Any]:
     return {"epsilon": said["secrets"][0]["epsilon"]} | {key: said[key] for key in kept} | more
 
 
-def certified_loss(policy: ReleaseChain) -> dict[str, Any]:
+def certified_loss(policy: ReleaseChain, claims: Sequence[Claim] = ()) -> dict[str, Any]:
     """Return the row of the neighbours' own secret with the releases that are extended.
 
     Two more keys: `alone`, the same without those releases (None if there are none), and `replaced`, the row of a
     replaced record (None where that is the first row).
+
+    Args:
+        policy: of the release.
+        claims: those of the policy, if they are known already.
     """
     from topdown.privacy.statement import attribute_rows
 
-    steps, claims, words = steps_of(policy), claims_of(policy), words_of(policy)
+    steps, claims, words = steps_of(policy), claims or claims_of(policy), words_of(policy)
     n = 2 if claims[0].kind == "presence" else 1
     everything = [m for s in steps for m in s.measurements]
     rows = attribute_rows(everything, claims[:n], (DELTA,), words=words.of_all(len(steps)))

@@ -1,7 +1,7 @@
 """The independent verifier: proves a release correct from its files alone.
 
-Shared with the modules that write releases are the forms of documents alone: labels, sums of areas and of noise, the
-ledger's reader and every sentence are its own.
+Shared with the modules that write releases are the forms of documents alone, words and layout of a report among them:
+labels, sums of areas and of noise, every figure, the ledger's reader and every sentence of README.txt are its own.
 """
 
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from topdown.verify.verify_choice import is_choice
 if TYPE_CHECKING:
     from topdown.verify.change_losses import ALPHAS, MovedCounts, loss_of, loss_of_laws
     from topdown.verify.check_certificate import check_manifest
+    from topdown.verify.check_report import check_report_file
     from topdown.verify.derived_privacy import derive_privacy
     from topdown.verify.exact_arithmetic import (
         differences,
@@ -71,6 +72,7 @@ __all__ = [
     "VerifyResult",
     "bounds_by_level",
     "check_manifest",
+    "check_report_file",
     "check_section",
     "delta_needed",
     "derive_privacy",

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from topdown.formats.release_documents import PlanMeasured
+from topdown.formats.report_parts import REPORT
 from topdown.verify.check_constraints import exact_tables
 from topdown.verify.check_tables import CSV, table_paths
 from topdown.verify.exact_arithmetic import exact_text, fraction
@@ -57,7 +58,7 @@ REQUIRED = (
 OF_ANOTHER = ("measurements/plan.json",)
 
 
-OPTIONAL = ("microdata/persons.csv.gz",)
+OPTIONAL = ("microdata/persons.csv.gz", "report.html")
 
 
 KNOWN = re.compile(
@@ -384,7 +385,7 @@ solve.json        how well the noisy numbers could be fitted together.
 certificate.json  the privacy loss, every check, and the files that decide.
 ledger.jsonl      everything that was spent on these data, line by line.
 manifest.json     the SHA-256 of every file.
-
+{report}
 Codes of areas are text: keep their leading zeros.
 Check it with:  topdown verify FOLDER
 """
@@ -413,6 +414,7 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
         exact=fill(_exact_words(session), COLUMNS),
         base=_BASE if plan.doc.base else "",
         people=f"{n_records:,} {plan.schema.unit} records in {len(tree.geocodes[-1]):,} {tree.names[-1]} areas",
+        report=_REPORT if os.path.lexists(session.root / REPORT) else "",
         csv=_CSV if os.path.lexists(session.root / CSV) else "",
         listed=_ZEROS if plan.coverage is None else _INTERVALS,
         plan=plan.computed_hash[:8],
@@ -477,6 +479,7 @@ def _exact_words(session: Session) -> str:
 
 
 _BASE = "base/             the release that this one extends, as far as it is needed.\n"
+_REPORT = "report.html       all of this for people to read and print.\n"
 
 
 README = "README.txt"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
+from topdown.formats.report_parts import REPORT
 from topdown.verify.check_certificate import check_certificate, check_manifest, check_stamps
 from topdown.verify.check_constraints import (
     check_bounds,
@@ -23,6 +25,7 @@ from topdown.verify.check_ledger import check_charge, check_ledger
 from topdown.verify.check_measurements import check_measured, check_measurements
 from topdown.verify.check_plan import check_base, check_plan
 from topdown.verify.check_privacy import check_privacy
+from topdown.verify.check_report import check_report
 from topdown.verify.check_solver import check_digests, check_solver
 from topdown.verify.check_tables import (
     check_hierarchy,
@@ -56,7 +59,7 @@ class ListedCheck:
     Args:
         name, run: see there.
         of: what a folder must be, all of it: a `release` or a `choice`; a release that extends another (`extension`),
-            solves the measurement of another (`resolved`), or has `intervals` or `soft_rules`.
+            solves the measurement of another (`resolved`), or has `intervals`, `soft_rules` or a `report`.
         areas: what it looks at section by section, if it does.
         content: whether it needs neither manifest nor certificate.
     """
@@ -88,6 +91,7 @@ CHECKS = (
     ListedCheck("privacy", check_privacy, content=False),
     ListedCheck("certificate", check_certificate, content=False),
     ListedCheck("stamps", check_stamps, content=False),
+    ListedCheck("report", check_report, frozenset({"report"}), content=False),
     ListedCheck("manifest", check_choice_manifest, CHOICES, content=False),
     ListedCheck("question", check_choice_question, CHOICES),
     ListedCheck("ledger", check_choice_ledger, CHOICES),
@@ -112,6 +116,7 @@ def kinds_of(session: Session) -> frozenset[str]:
         "resolved": plan.measured is not None,
         "intervals": plan.coverage is not None,
         "soft_rules": bool(plan.rules.soft),
+        "report": os.path.lexists(session.root / REPORT),
     }
     return ALL_RELEASES | {kind for kind, has in more.items() if has}
 
@@ -139,7 +144,7 @@ def verify(release: Path, each: EachSection = sections_in_order) -> VerifyResult
 
 
 def verify_sealed(release: Path, content: VerifyResult) -> VerifyResult:
-    """Check a release whose content this very run has checked: manifest, privacy, certificate and stamps.
+    """Check a release whose content this very run has checked: manifest, privacy, certificate, stamps and report.
 
     Args:
         release: the folder that holds manifest.json.

@@ -19,7 +19,7 @@ from tests.helpers.small_release import Small, build, certified, from_dense, mak
 from topdown import __version__
 from topdown.errors import CertificateError, InternalError
 from topdown.progress import Event
-from topdown.publish import PublishOptions, publish, stamps, usual_epsilon
+from topdown.publish import OptionalFiles, PublishOptions, publish, stamps, usual_epsilon
 from topdown.verify import verify
 
 
@@ -37,11 +37,11 @@ def certificate(small: Small) -> dict[str, Any]:
     return dict(json.loads((small.folder / "certificate.json").read_text(encoding="utf-8")))
 
 
-def test_a_sound_release_passes_all_fifteen_checks(tmp_path: Path) -> None:
+def test_a_sound_release_passes_all_sixteen_checks(tmp_path: Path) -> None:
     """A check that rejects what publish writes would block every release."""
     result = verify(build(tmp_path).folder)
     assert [f.text for check in result.checks for f in check.findings] == []
-    assert (result.ok, result.n_checks, result.n_failed) == (True, 15, 0)
+    assert (result.ok, result.n_checks, result.n_failed) == (True, 16, 0)
 
 
 def test_json_of_a_verification(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_json_of_a_verification(tmp_path: Path) -> None:
     assert all(set(check) == keys for check in checks)
     assert [check["name"] for check in checks] == [
         "manifest", "plan", "ledger", "measurements", "whole numbers", "hierarchy", "exact statistics",
-        "zeros", "bounds", "tables", "digests", "solver", "privacy", "certificate", "stamps",
+        "zeros", "bounds", "tables", "digests", "solver", "privacy", "certificate", "stamps", "report",
     ]  # fmt: skip
 
 
@@ -62,7 +62,14 @@ def test_publishing_again_gives_the_same_bytes(tmp_path: Path) -> None:
     """Time stamps or chance in a file would make a release impossible to reproduce."""
     small = build(tmp_path / "a", csv=True)
     before = snapshot(small.folder)
-    publish(small.folder, small.context, small.leaves, small.ledger, csv=True, privacy=certified())
+    publish(
+        small.folder,
+        small.context,
+        small.leaves,
+        small.ledger,
+        optional=OptionalFiles(csv=True),
+        privacy=certified(),
+    )
     assert snapshot(small.folder) == before
     other = build(tmp_path / "b", csv=True)
     assert snapshot(other.folder) == before

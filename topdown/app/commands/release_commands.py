@@ -22,6 +22,14 @@ from topdown.errors import EXIT_OK
 if TYPE_CHECKING:
     from topdown import GenerateResult
 
+report_option = click.option(
+    "--report-language",
+    "language",
+    metavar="CODE",
+    default="en",
+    callback=lambda _, __, code: None if code == "none" else code,
+    help="Language of report.html: en (default) or de; none leaves it out.",
+)
 SOLVING = ("Processes for solving; default: one a core.", "Solve here, or on a Ray cluster.")
 
 
@@ -44,11 +52,19 @@ SOLVING = ("Processes for solving; default: one a core.", "Solve here, or on a R
 @spending_options
 @solving_options(*SOLVING)
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
+@report_option
 @click.option(
     "--log-json", metavar="FILE", type=click.Path(path_type=Path), help="Write progress as JSON lines."
 )
 def generate(
-    screen: Screen, source: Path, *, spending: Spending, solving: Solving, csv: bool, log_json: Path | None
+    screen: Screen,
+    source: Path,
+    *,
+    spending: Spending,
+    solving: Solving,
+    csv: bool,
+    language: str | None,
+    log_json: Path | None,
 ) -> int:
     """Spend the budget once and write the release.
 
@@ -62,6 +78,7 @@ def generate(
             spending.out,
             workers=executor,
             csv=csv,
+            language=language,
             again=spending.again,
             resume=spending.resume,
             final=spending.final,
@@ -113,8 +130,16 @@ def show_release(screen: Screen, made: GenerateResult) -> None:
 @spending_options
 @solving_options(*SOLVING)
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
+@report_option
 def extend(
-    screen: Screen, source: Path, *, base: Path, spending: Spending, solving: Solving, csv: bool
+    screen: Screen,
+    source: Path,
+    *,
+    base: Path,
+    spending: Spending,
+    solving: Solving,
+    csv: bool,
+    language: str | None,
 ) -> int:
     """Extend a release by new attributes and keep its table.
 
@@ -130,6 +155,7 @@ def extend(
             spending.out,
             workers=executor,
             csv=csv,
+            language=language,
             again=spending.again,
             resume=spending.resume,
             final=spending.final,
@@ -234,6 +260,7 @@ Targets = Literal["own", "tree"]
 )
 @solving_options(*SOLVING)
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
+@report_option
 def resolve(
     screen: Screen,
     release: Path,
@@ -247,6 +274,7 @@ def resolve(
     registry: Path | None,
     solving: Solving,
     csv: bool,
+    language: str | None,
 ) -> int:
     """Solve the measurement of a release in another way.
 
@@ -268,6 +296,7 @@ def resolve(
             registry=registry,
             workers=executor,
             csv=csv,
+            language=language,
             report=progress,
         )
     show_release(screen, made)

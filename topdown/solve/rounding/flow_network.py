@@ -264,9 +264,11 @@ def _tree_values(
     m = problem.estimate.shape[1]
     code = (problem.chain[t][:, None] * m + np.arange(m)[None, :]).reshape(-1)
     size = (int(problem.chain[t].max(initial=0)) + 1) * m
-    base = np.bincount(code, weights=whole.reshape(-1), minlength=size).astype(np.int64)  # exact below 2^53
-    value = np.bincount(code, weights=problem.estimate.reshape(-1), minlength=size)
-    most = np.bincount(code[up.reshape(-1)], minlength=size)
+    base: Ints = np.bincount(code, weights=whole.reshape(-1), minlength=size).astype(
+        np.int64
+    )  # exact: below 2^53
+    value = np.bincount(code, weights=problem.estimate.reshape(-1), minlength=size).astype(np.float64)
+    most: Ints = np.bincount(code[up.reshape(-1)], minlength=size)
     return base[occurs], value[occurs], most[occurs]
 
 
