@@ -17,7 +17,7 @@ from pgsr.vectors import Sensitivity, sensitivity
 from tests.helpers.groups import GROUPS, REGIONS, book, edit_document, released
 from topdown.errors import ConfigError, DataError
 
-HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "levels", "regions")
+HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "coverage", "levels", "regions")
 NOISES = {"geometric": {"epsilon": "1/2"}, "gaussian": {"rho": "1/3"}}
 
 

@@ -216,7 +216,7 @@ def test_certificate_tells_nothing_of_the_machine(tmp_path: Path) -> None:
     text = "".join((small.folder / n).read_text(encoding="utf-8") for n in ("certificate.json", "README.txt"))
     assert str(tmp_path) not in text
     assert "seconds" not in text
-    assert len((small.folder / "README.txt").read_text(encoding="utf-8").splitlines()) == 32
+    assert len((small.folder / "README.txt").read_text(encoding="utf-8").splitlines()) == 33
 
 
 def test_progress_reaches_its_end(tmp_path: Path) -> None:
