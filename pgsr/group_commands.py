@@ -269,6 +269,9 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run in --out.")
 @click.option("--again", is_flag=True, help="Spend a second time on a release the ledger holds already.")
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the tables that is not read.")
+@click.option("--rows", type=int, help="Control total: rows of the groups, from their owner.")
+@click.option("--people", type=int, help="Control total: members of all groups.")
+@click.option("--sha256", help="Control total: SHA-256 of the file of groups.")
 @click.option("--out", type=click.Path(path_type=Path), help="New folder for the release.")
 def release(
     screen: Screen,
@@ -316,9 +319,15 @@ def _ask_approval(
     """Get the approval of a plan, on a terminal or from the command line, before the ledger is opened."""
     noise = plan.calibration
     loss = figures.loss("epsilon" if noise.noise == "geometric" else "rho", noise.loss)
-    data_set = source_of(settings).data_set
-    words = ("Plan ", bold(plan.plan_hash[:8]), f' spends {loss} of data set "{data_set}".')
-    confirm(screen, plan.plan_hash, (words,), approve, yes=yes, look="pgsr release without --approve")
+    source = source_of(settings)
+    words = ("Plan ", bold(plan.plan_hash[:8]), f' spends {loss} of data set "{source.data_set}".')
+    names = ", ".join(source.totals.names)
+    agree = (
+        f"The groups agree with their control totals: {names}." if names else "No control totals were given."
+    )
+    confirm(
+        screen, plan.plan_hash, (words, (agree,)), approve, yes=yes, look="pgsr release without --approve"
+    )
 
 
 def _release_or_simulate(

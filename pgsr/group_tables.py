@@ -21,7 +21,15 @@ from pgsr.hierarchy import Hierarchy, Sizes, hierarchy_of
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, DataError
 from topdown.formats.caps import RAISE_TABLE
-from topdown.inputs import TableColumn, TableProblem, TableReader, printable, read_header
+from topdown.inputs import (
+    NO_TOTALS,
+    ControlTotals,
+    TableColumn,
+    TableProblem,
+    TableReader,
+    printable,
+    read_header,
+)
 from topdown.inputs.table_reader import MISCOUNTED, MISCOUNTED_FIX, TOO_LARGE, check_header, toml_name_list
 from topdown.made_up import Origin, check_reason, origin_of
 
@@ -98,8 +106,22 @@ def _table_error(path: Path | None, problem: TableProblem, needed: tuple[str, ..
         case "wrong type":
             fix = "write numbers as integers, names as text with their leading zeros"
             return DataError(f"{path}: column {column!r} does not hold {problem.near}", code="D024", fix=fix)
+        case "control totals":
+            text, wrong = problem.text.replace("the records", "the groups"), problem.column
+            details = (("control totals", wrong),) if wrong else ()
+            return DataError(text, code=problem.code, file=file, fix=problem.fix, details=details)
+        case "limit" | "database":
+            return DataError(f"{path}: {problem.text}", code=problem.code, file=file, fix=problem.fix)
         case _:
             return DataError(f"{path} cannot be read as a table", code="D130", fix="give CSV or Parquet")
+
+
+def refuse_other(check: Callable[[], None], path: Path | None) -> None:
+    """Refuse groups that are not those of their control totals (DataError D080, D081, D082)."""
+    try:
+        check()
+    except TableProblem as problem:
+        raise _table_error(path, problem, ()) from None
 
 
 def leaf_counts(
@@ -108,6 +130,7 @@ def leaf_counts(
     sizes: Sizes,
     source: Path | None = None,
     ignored: Sequence[str] = (),
+    totals: ControlTotals = NO_TOTALS,
 ) -> Ints:
     """Return the number of groups of every size in every leaf region, [size][leaf].
 
@@ -120,9 +143,11 @@ def leaf_counts(
         sizes: public range of sizes.
         source: file the table came from.
         ignored: columns that are not read; any other beside those of the form is refused.
+        totals: what the owner of the groups says of them; people are the members of all groups, as they are listed.
 
     Raises:
-        DataError: unknown region, bad size, a unit in two regions, a user twice, quantity not 0 or 1.
+        DataError: unknown region, bad size, a unit in two regions, a user twice, quantity not 0 or 1, other rows or
+            people than the control totals say (D081).
     """
     columns = form_of(list(table), ignored)
     form = next(name for name, of in GROUP_FORMS.items() if of == columns)
@@ -149,6 +174,8 @@ def leaf_counts(
     if sizes.too_large == "refuse":
         fix = f"raise the number of sizes, or count them as {sizes.largest} or more (--too-large top-code)"
         check.refuse("size", size > sizes.largest, f"are past the last size {sizes.largest}", fix)
+    people = sum(map(int.__mul__, size.tolist(), count.tolist()))  # whole numbers of any size
+    refuse_other(lambda: totals.check_read(len(table[columns[0]]), people), source)
     counts = np.zeros((sizes.n_sizes, hierarchy.tree.n_leaves), dtype=np.int64)
     np.add.at(counts, (np.minimum(size, sizes.largest) - sizes.smallest, region), count)
     return counts

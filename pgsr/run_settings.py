@@ -21,7 +21,7 @@ from msgspec import Struct, convert, structs
 from pgsr.estimators import COVERAGES, DEFAULT, Mechanism, mechanism_named, vector_kind
 from pgsr.exact_arguments import fraction
 from pgsr.formats import LedgerState, Names
-from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy
+from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy, refuse_other
 from pgsr.hierarchy import Hierarchy, Sizes
 from pgsr.level_noise import LOSS_NAMES, Budget
 from pgsr.neighbours import Relation, default_steps, relation_name, steps_in_order
@@ -30,6 +30,7 @@ from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.formats.strict_toml import read_toml
+from topdown.inputs import NO_TOTALS, ControlTotals
 from topdown.output_paths import checked_name
 from topdown.privacy.ledger import Disk, LedgerBinding, LedgerLocation, RecordsFile, ledger_history
 from topdown.privacy.ledger.ledger_file import check_ledger, create_ledger, ledger_missing, read_ledger
@@ -254,12 +255,25 @@ class Source:
         hierarchy: a Hierarchy, or a file with columns region, parent, level.
         data_set: name of the confidential data set, which its ledger is bound to.
         ignore: columns of the tables that are there and not read; any other is refused.
+        totals: what the owner of the groups says of them; checked before anything is charged.
+
+    Raises:
+        ConfigError: C280 a control total that is none.
     """
 
     groups: Path | str | Mapping[str, Sequence[Any]]
     hierarchy: Hierarchy | Path | str
     data_set: str = DATA_SET
     ignore: Sequence[str] = ()
+    totals: ControlTotals = NO_TOTALS
+
+    def __post_init__(self) -> None:
+        if self.totals.malformed:
+            raise ConfigError(
+                f"{self.totals.malformed[0]} is no control total",
+                code="C280",
+                fix="give rows and people as whole numbers from 0, sha256 as the 64 digits that sha256sum prints",
+            )
 
     @property
     def file(self) -> Path | None:
@@ -280,10 +294,11 @@ class Source:
 
     def leaves(self, regions: Hierarchy, sizes: Sizes) -> Ints:
         """Return the counts [size][leaf], completely checked; confidential (DataError: see `leaf_counts`)."""
+        refuse_other(lambda: self.totals.check_file(self.file), self.file)
         table = (
             self.groups if isinstance(self.groups, Mapping) else read_groups(Path(self.groups), self.ignore)
         )
-        return leaf_counts(table, regions, sizes, self.file, self.ignore)
+        return leaf_counts(table, regions, sizes, self.file, self.ignore, self.totals)
 
 
 MOST_TEXT = 500
@@ -355,6 +370,9 @@ class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     limit: Fraction | None = None
     limit_reason: str | None = None
     ignore: tuple[str, ...] | None = None
+    rows: int | None = None
+    people: int | None = None
+    sha256: str | None = None
     simulate: int | None = None
     truth_is_public: str | None = None
     out: str | None = None
@@ -395,7 +413,9 @@ def plan_of(settings: Settings) -> Plan:
 
 def source_of(settings: Settings) -> Source:
     """Return what is read."""
-    return Source(settings["groups"], settings["hierarchy"], **_some(settings, "data_set", "ignore"))
+    totals = ControlTotals(**_some(settings, "rows", "people", "sha256"))
+    named = _some(settings, "data_set", "ignore")
+    return Source(settings["groups"], settings["hierarchy"], **named, totals=totals)
 
 
 def ledger_of(settings: Settings) -> LedgerFile:

@@ -16,6 +16,7 @@ from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.made_up import write_mark
+from topdown.output_paths import new_folder
 
 SHAPES = ("census", "taxi", "taxi-trips", "tiny")
 CENSUS_TAIL = (1.2e-2, 3.0)
@@ -139,26 +140,26 @@ def write_practice(shape: str, seed: int, out: Path) -> Synth:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"{out} exists and is not an empty folder", code="C164", fix="give a new folder")
     made = synthesize(shape, seed)
-    out.mkdir(parents=True, exist_ok=True)
     levels = made.hierarchy.geography.levels
     regions = [
         [code, "" if i == 0 else levels[i - 1].codes[up], level.name]
         for i, level in enumerate(levels)
         for code, up in zip(level.codes, level.parent.tolist(), strict=True)
     ]
-    _write_csv(out / "hierarchy.csv", ["region", "parent", "level"], regions)
     leaves = made.counts[:, made.hierarchy.tree.n_inner :]
     counts = (
         [levels[-1].codes[leaf], size + 1, int(leaves[size, leaf])]
         for size, leaf in np.argwhere(leaves > 0).tolist()
     )
-    _write_csv(out / "groups.csv", ["region", "size", "count"], counts)
-    write_mark(out / "groups.csv", f"pgsr synth --shape {shape}", seed)
-    (out / "run.toml").write_text(
-        f'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = {len(leaves)}\nmechanism = "posterior"\n'
-        f'epsilon = "1/2"\ntotal = {made.total}\ndata_set = "made-up-{shape}"\nout = "release"\n',
-        encoding="utf-8",
-    )
+    with new_folder(out) as part:
+        _write_csv(part / "hierarchy.csv", ["region", "parent", "level"], regions)
+        _write_csv(part / "groups.csv", ["region", "size", "count"], counts)
+        write_mark(part / "groups.csv", f"pgsr synth --shape {shape}", seed)
+        (part / "run.toml").write_text(
+            f'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = {len(leaves)}\nmechanism = "posterior"\n'
+            f'epsilon = "1/2"\ntotal = {made.total}\ndata_set = "made-up-{shape}"\nout = "release"\n',
+            encoding="utf-8",
+        )
     return Synth(engine=__version__, shape=shape, folder=str(out), groups=made.total)
 
 

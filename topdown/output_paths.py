@@ -197,17 +197,28 @@ def refuse_existing(path: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def new_folder(target: Path) -> Iterator[Path]:
+def new_folder(target: Path, *, beside_others: bool = False) -> Iterator[Path]:
     """Give a folder to write in, which gets the name `target` once the block is done, and is removed if it fails.
 
-    What a killed run left is removed by the next one. `target` must not exist, or be an empty folder.
+    What a killed run left is removed by the next one.
+
+    Args:
+        target: it must not exist, or be an empty folder.
+        beside_others: it may be a folder with other files: the files written get their names in it one after the other,
+            tables before the run files that name them, and replace what is there.
     """
-    part = target.with_name(f".{target.name[:100]}.unfinished")
+    inside = beside_others and target.is_dir()
+    part = target / ".unfinished" if inside else target.with_name(f".{target.name[:100]}.unfinished")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     try:
         yield part
-        part.rename(target)
+        if inside:
+            for path in sorted(part.iterdir(), key=lambda path: path.suffix == ".toml"):
+                path.replace(target / path.name)
+            part.rmdir()
+        else:
+            part.rename(target)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise

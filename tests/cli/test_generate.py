@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
 import re
-import select
 import shutil
-import subprocess
 import sys
-import termios
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.commands import on_terminal
 from tests.helpers.ledgers import n_intents
 from tests.helpers.schemas import check_release
 from topdown.app.commands.spending import spent_text
@@ -191,47 +186,17 @@ def test_prompt_on_a_terminal(toy, tmp_path):
     """On a terminal a person types the first four characters; a wrong answer and Ctrl-C spend nothing."""
     run = toy(tmp_path / "toy")
     command = [sys.executable, "-m", "topdown.cli", "generate", str(run), "--out", str(tmp_path / "release")]
-    code, screen = _on_terminal(command, b"nope\n")
+    code, screen = on_terminal(command, b"nope\n")
     assert (code, "not approved" in screen) == (2, True)
-    code, screen = _on_terminal(command, b"\x03")
+    code, screen = on_terminal(command, b"\x03")
     assert (code, "nothing is spent" in screen) == (130, True)
     assert n_intents(run.parent / "ledger" / "persons.jsonl") == 0
-    code, screen = _on_terminal([*command, "--workers", "1"], _hash(run)[:4].encode() + b"\n", 46)
+    code, screen = on_terminal([*command, "--workers", "1"], _hash(run)[:4].encode() + b"\n", 46)
     assert code == 0
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen)
     assert [line for line in re.split(r"[\r\n]+", plain) if len(line) > 46 and "/" not in line] == []
     assert "━" in screen
     assert "what an auditor would run" in screen
-
-
-def _on_terminal(command: list[str], answer: bytes, columns: int = 80) -> tuple[int, str]:
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        command,
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        env={**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "PYTHONUTF8": "1"},
-    )
-    os.close(follower)
-    said, answered = b"", False
-    while True:
-        ready, _, _ = select.select([leader], [], [], 30)
-        assert ready, said.decode()
-        try:
-            data = os.read(leader, 4096)
-        except OSError:
-            break
-        if not data:
-            break
-        said += data
-        if not answered and b"\n> " in said:
-            os.write(leader, answer)
-            answered = True
-    os.close(leader)
-    return process.wait(timeout=30), said.decode()
 
 
 @pytest.mark.slow

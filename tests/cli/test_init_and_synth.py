@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from tests.helpers.commands import run_pgsr
+from tests.helpers.killed import die, is_killed
+
 TABLES = ("--records", "people.csv.gz", "--leaves", "blocks.csv")
 
 
@@ -44,6 +49,53 @@ def test_synth_then_plan(topdown, check):
     forced = topdown("synth", "--out", "made-up", "--people", 400, "--force")
     assert (forced.code, data) == (0, Path("made-up/persons.csv.gz").read_bytes())
     assert "400 made-up people" in forced.out
+
+
+def _dying_synth(act) -> None:
+    """Make up a census or groups in a process that dies when it writes the run file."""
+    write = Path.write_text
+
+    def dying_write(path: Path, *arguments: str, **named: str) -> int:
+        if path.name == "run.toml":
+            die()
+        return write(path, *arguments, **named)
+
+    Path.write_text = dying_write
+    act()
+
+
+def test_a_killed_synth_leaves_nothing_that_looks_whole(topdown):
+    """Tables without their run file were left, and the next run refused to write over them."""
+    words = ("synth", "--schema", "toy", "--people", 50, "--out")
+    assert is_killed(lambda: _dying_synth(lambda: topdown(*words, "made")))
+    assert not Path("made").exists()
+    assert topdown(*words, "made").code == 0
+    assert [path.name for path in Path.cwd().iterdir()] == ["made"]
+    before = {path: path.read_bytes() for path in Path("made").rglob("*") if path.is_file()}
+    again = (*words, "made", "--seed", 2, "--force")
+    assert is_killed(lambda: _dying_synth(lambda: topdown(*again)))
+    assert all(path.read_bytes() == data for path, data in before.items())
+    assert topdown(*again).code == 0
+    assert Path("made/persons.csv.gz").read_bytes() != before[Path("made/persons.csv.gz")]
+    assert {path for path in Path("made").rglob("*") if path.is_file()} == set(before)
+
+
+def test_a_census_is_made_where_other_files_are(topdown):
+    """The current folder, and one with files of others, must take a census as a new folder does."""
+    Path("notes.txt").write_text("mine")
+    assert topdown("synth", "--schema", "toy", "--people", 50, "--out", ".").code == 0
+    assert topdown("plan", "run.toml").code == 0
+    assert Path("notes.txt").read_text() == "mine"
+    assert not list(Path.cwd().glob(".*"))
+
+
+def test_killed_made_up_groups_leave_nothing_that_looks_whole(capsys: pytest.CaptureFixture[str], tmp_path):
+    """Half a folder of groups was refused by the next run."""
+    words = ("synth", "--shape", "tiny", "--out", tmp_path / "groups")
+    assert is_killed(lambda: _dying_synth(lambda: run_pgsr(capsys, *words)))
+    assert not (tmp_path / "groups").exists()
+    assert run_pgsr(capsys, *words)[0] == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["groups"]
 
 
 def test_a_registry_goes_where_it_is_asked_for(topdown, tmp_path):

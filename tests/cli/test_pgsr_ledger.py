@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
 
-from tests.helpers.commands import run_pgsr
+from tests.helpers.commands import on_terminal, run_pgsr
+from topdown.privacy.ledger import read_ledger
 
 
 def test_the_ledger_lies_with_the_data(practice, capsys, tmp_path):
@@ -100,3 +103,36 @@ def test_a_charge_can_be_taken_back_by_a_person(practice, capsys, check, tmp_pat
     document = json.loads(out)
     check(document)
     assert (code, document["action"], document["charged"]) == (0, "refund", "0")
+
+
+def test_other_groups_than_their_owner_delivered_are_refused_unspent(practice, capsys):
+    """A table that was cut, doubled or exchanged on its way would be released, and paid for, without a word."""
+    run, groups = practice / "run.toml", practice / "groups.csv"
+    rows = [line.split(",") for line in groups.read_text().splitlines()[1:]]
+    people = sum(int(size) * int(count) for _, size, count in rows)
+    sound = {
+        "--rows": len(rows),
+        "--people": people,
+        "--sha256": hashlib.sha256(groups.read_bytes()).hexdigest(),
+    }
+    wrong = (
+        ("D081", {"--rows": len(rows) + 1}),
+        ("D081", {"--people": people - 1}),
+        ("D080", {"--sha256": "0" * 64}),
+        ("C280", {"--sha256": "0"}),
+        ("C280", {"--rows": -1}),
+    )
+    for code, other in wrong:
+        options = [word for pair in (sound | other).items() for word in pair]
+        _, out, _ = run_pgsr(capsys, "release", run, "--yes", *options, "--json")
+        refused = json.loads(out)
+        assert refused["code"] == code
+        assert str(people) not in out
+        assert dict(refused["details"])["this run spent"] == "nothing"
+    assert len(read_ledger(practice / "ledger" / "made-up-tiny.ledger.jsonl").entries) == 1
+    options = [str(word) for pair in sound.items() for word in pair]
+    command = [sys.executable, "-m", "pgsr.cli", "release", str(run), *options]
+    code, screen = on_terminal(command, b"no\n")
+    assert (code, "agree with their control totals: rows, people, sha256" in screen) == (2, True)
+    assert str(people) not in screen
+    assert run_pgsr(capsys, "release", run, "--yes", *options)[0] == 0

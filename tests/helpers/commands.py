@@ -1,6 +1,13 @@
-"""Command lines run in this process."""
+"""Command lines run in this process, or on a terminal of their own."""
 
 from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import subprocess
+import termios
 
 import pytest
 
@@ -12,3 +19,34 @@ def run_pgsr(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[in
     code = main([str(argument) for argument in arguments])
     shown = capsys.readouterr()
     return code, shown.out, shown.err
+
+
+def on_terminal(command: list[str], answer: bytes, columns: int = 80) -> tuple[int, str]:
+    """Run a program on a terminal and answer its one question; return exit code and screen."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        command,
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        env={**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "PYTHONUTF8": "1"},
+    )
+    os.close(follower)
+    said, answered = b"", False
+    while True:
+        ready, _, _ = select.select([leader], [], [], 30)
+        assert ready, said.decode()
+        try:
+            data = os.read(leader, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        said += data
+        if not answered and b"\n> " in said:
+            os.write(leader, answer)
+            answered = True
+    os.close(leader)
+    return process.wait(timeout=30), said.decode()

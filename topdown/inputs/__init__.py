@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     )
     from topdown.inputs.file_formats import separator_of
     from topdown.inputs.sources import (
+        NO_TOTALS,
         ArrowTable,
+        ControlTotals,
         DatabaseTable,
         MemoryTable,
         TableLocation,
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "NO_TOTALS",
     "ArrowTable",
+    "ControlTotals",
     "DatabaseTable",
     "LabelIndex",
     "MemoryTable",

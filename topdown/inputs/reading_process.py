@@ -7,6 +7,7 @@ amount of memory, leaves no crash dump, prints nothing, and ends with its parent
 
 from __future__ import annotations
 
+import faulthandler
 import fcntl
 import gc
 import io
@@ -32,7 +33,15 @@ SPARE_BYTES = 2**30  # of memory that a reader may take beside the bytes of a ta
 _PIPE_BYTES = 2**20
 _ENDING_SECONDS = 2.0
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, ValueError)
-_SENT = ("kind", "text", "column", "near", "code", "fix")  # of a problem; no reader of a format finds rows
+_SENT = (
+    "kind",
+    "text",
+    "column",
+    "near",
+    "unread",
+    "code",
+    "fix",
+)  # of a problem; no reader of a format finds rows
 
 
 def read_apart(
@@ -73,7 +82,7 @@ def read_apart(
         if "raised" in said:
             raise RuntimeError(f"the reader of a table raised {said['raised']}")
         if said:
-            raise TableProblem(**said)
+            raise TableProblem(**said | {"unread": tuple(said["unread"])})
 
 
 class _Waiting(io.RawIOBase):
@@ -212,6 +221,7 @@ def _named(error: Exception) -> TableProblem | None:
 
 def _print_nothing() -> None:
     """Send what a library prints, and what it says as it aborts, nowhere: it may quote a record."""
+    faulthandler.disable()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
         os.dup2(nowhere, number)

@@ -6,6 +6,7 @@ table in memory is held in a box that shows nothing and is never written.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from dataclasses import dataclass
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 DATABASES = ("sqlite", "duckdb")
 _DATABASE = re.compile(rf"({'|'.join(DATABASES)}):(.*)", re.DOTALL)
 _MARK = "?table="
+_SHA256 = re.compile("[0-9a-f]{64}")
 ProblemKind = Literal[
     "missing", "empty file", "unreadable", "too large", "limit", "miscounted", "database", "no rows",
     "missing column", "column twice", "unread column", "wrong type", "empty value", "no whole number", "no label",
+    "control totals",
 ]  # fmt: skip
 
 
@@ -211,3 +214,69 @@ class MemoryTable:
 
 
 TableSource = TableLocation | MemoryTable
+
+
+@dataclass(frozen=True)
+class ControlTotals:
+    """What the owner of a confidential table says of it, each None or "" if nothing; as confidential as the table.
+
+    Args:
+        rows, people: of the table that is read.
+        sha256: of its file, in hexadecimal.
+    """
+
+    rows: int | None = None
+    people: int | None = None
+    sha256: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of those that are given."""
+        given = {"rows": self.rows, "people": self.people, "sha256": self.sha256 or None}
+        return tuple(name for name, value in given.items() if value is not None)
+
+    @property
+    def malformed(self) -> tuple[str, ...]:
+        """Names of those that are no number of rows or people, or no SHA-256."""
+        wrong = [name for name in ("rows", "people") if (getattr(self, name) or 0) < 0]
+        return (*wrong, *(["sha256"] if self.sha256 and not _SHA256.fullmatch(self.sha256) else []))
+
+    def check_file(self, source: TableSource | None) -> None:
+        """Refuse another file than the one named (TableProblem D080), or a table in memory (None; D082)."""
+        if not self.sha256:
+            return
+        if source is None or isinstance(source, MemoryTable):
+            raise TableProblem(
+                "control totals",
+                "the run file gives the sha256 of a file, and the records are a table in memory",
+                code="D082",
+                fix="leave sha256 out of the run file, or read the records from their file",
+            )
+        path = containing_file(source)
+        if not path.is_file():
+            return  # the reader says so
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != self.sha256:
+            raise TableProblem(
+                "control totals",
+                "the file of the records is not the one whose sha256 the run file gives",
+                code="D080",
+                fix="ask whoever made the file whether it was changed, cut or replaced on its way",
+            )
+
+    def check_read(self, n_rows: int, n_people: int) -> None:
+        """Refuse another number of rows or people, without saying which it is (TableProblem D081)."""
+        read = (("rows", self.rows, n_rows), ("people", self.people, n_people))
+        wrong = [name for name, said, found in read if said not in (None, found)]
+        if wrong:
+            raise TableProblem(
+                "control totals",
+                f"the records have other {' and '.join(wrong)} than the run file says",
+                column=", ".join(wrong),
+                code="D081",
+                fix="compare the table with what its owner delivered: it may be cut, doubled or another one",
+            )
+
+
+NO_TOTALS = ControlTotals()

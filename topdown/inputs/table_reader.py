@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -104,13 +105,18 @@ def format_of(source: TableSource) -> TableFormat:
     return next(kind for kind in FORMATS if kind.fits(source))
 
 
-def read_header(source: TableSource) -> list[str]:
-    """Return the column names of a table; none if it is an empty file; TableProblem if there is none."""
-    if not source.is_file():
-        raise TableProblem("missing")
-    kind = format_of(source)
-    header = next(_governed(source, lambda: [no_rows(*_untyped(kind.names(source)))]))
-    names = list(header.schema.names)
+def read_header(source: TableSource, *, of_release: bool = False) -> list[str]:
+    """Return the column names of a table; none if it is an empty file; TableProblem if there is none.
+
+    Args: as `TableReader`.
+    """
+    header = next(_governed(source, lambda: [_header_of(source)], of_release=of_release))
+    return list(header.schema.names)
+
+
+def _header_of(source: TableSource) -> pa.RecordBatch:
+    """Return the columns of a table without types and rows, in the process that reads it."""
+    names = format_of(source).names(source)
     if len(names) > TABLE_COLUMNS:
         raise TableProblem(
             "limit",
@@ -118,13 +124,13 @@ def read_header(source: TableSource) -> list[str]:
             code="D084",
             fix="give a table with the columns that are needed, and few others",
         )
-    return names
+    return no_rows(names, [pa.null()] * len(names))
 
 
-def header_if_readable(source: TableSource) -> list[str]:
+def header_if_readable(source: TableSource, *, of_release: bool = False) -> list[str]:
     """Return the column names of a table; none where there is none: who reads it next says what is wrong."""
     try:
-        return read_header(source)
+        return read_header(source, of_release=of_release)
     except TableProblem:
         return []
 
@@ -141,8 +147,23 @@ def read_batches(source: TableSource, columns: Mapping[str, pa.DataType]) -> Ite
     Raises:
         TableProblem: it cannot be read to its end, is too large, or a database cannot give it.
     """
-    kind, n_rows = format_of(source), 0
-    for batch in _governed(source, lambda: kind.batches(source, columns)):
+    return _governed(source, lambda: format_of(source).batches(source, columns), of_release=False)
+
+
+def _governed(
+    source: TableSource, batches: Callable[[], Iterable[pa.RecordBatch]], *, of_release: bool
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of a table; that of a file is read in another process, which keeps limits of time and memory."""
+    if not source.is_file():
+        raise TableProblem("missing")
+    if of_release or isinstance(source, MemoryTable):
+        read = _read_here(batches)
+    elif isinstance(source, DatabaseTable):
+        read = read_apart(batches, "D083", AS_TABLE)
+    else:
+        read = read_apart(batches, "D086", "copy the file to a local disk, or write it anew, as CSV")
+    n_rows = 0
+    for batch in read:
         check_stopped()
         n_rows += batch.num_rows
         if n_rows > TABLE_ROWS:
@@ -155,21 +176,9 @@ def read_batches(source: TableSource, columns: Mapping[str, pa.DataType]) -> Ite
         yield batch
 
 
-def _governed(
-    source: TableSource, batches: Callable[[], Iterable[pa.RecordBatch]]
-) -> Iterator[pa.RecordBatch]:
-    """Yield batches of a table; that of a file is read in another process, which keeps limits of time and memory."""
-    if isinstance(source, MemoryTable):
-        with library_errors_named():
-            yield from batches()
-    elif isinstance(source, DatabaseTable):
-        yield from read_apart(batches, "D083", AS_TABLE)
-    else:
-        yield from read_apart(batches, "D086", "copy the file to a local disk, or write it anew, as CSV")
-
-
-def _untyped(names: list[str]) -> tuple[list[str], list[pa.DataType]]:
-    return names, [pa.null()] * len(names)
+def _read_here(batches: Callable[[], Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    with library_errors_named():
+        yield from batches()
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +230,7 @@ class TableReader:
         ignored: other columns that may be there; None allows any.
         called: what columns are called in the table, where that is another name.
         may_be_empty: whether it may have no rows.
+        of_release: whether it is a file of a release, of the form that is written here: it is read in this process.
 
     Raises:
         TableProblem: it is not there, not readable, or its header is not as declared.
@@ -234,16 +244,21 @@ class TableReader:
         ignored: tuple[str, ...] | None = (),
         called: Mapping[str, str] | None = None,
         may_be_empty: bool = False,
+        of_release: bool = False,
     ) -> None:
-        header = read_header(source)
-        if not header:
-            raise TableProblem("empty file", "it is empty", column=columns[0].name)
-        named = called or {}
-        theirs = [named[c.name] if named.get(c.name) in header else c.name for c in columns]
-        check_header(header, theirs, ignored)
-        self._may_be_empty = may_be_empty
-        self._source, self._values = source, [_ColumnValues(column) for column in columns]
-        self._types = {name: column.csv_type for name, column in zip(theirs, columns, strict=True)}
+        self._may_be_empty, self._values = may_be_empty, [_ColumnValues(column) for column in columns]
+
+        def chosen() -> Iterator[pa.RecordBatch]:
+            header, named = _header_of(source).schema.names, called or {}
+            if not header:
+                raise TableProblem("empty file", "it is empty", column=columns[0].name)
+            theirs = [named[c.name] if named.get(c.name) in header else c.name for c in columns]
+            check_header(header, theirs, ignored)
+            types = {name: column.csv_type for name, column in zip(theirs, columns, strict=True)}
+            yield from format_of(source).batches(source, types)
+
+        self._read = _governed(source, chosen, of_release=of_release)
+        self._first = next(self._read)
 
     def batches(self) -> Iterator[dict[str, Any]]:
         """Yield values by column, at first none: int64 of `whole` and `label` columns, -1 where wrong; else Arrow.
@@ -252,7 +267,7 @@ class TableReader:
             TableProblem: it cannot be read to its end, or has no rows.
         """
         n_rows = 0
-        for batch in read_batches(self._source, self._types):
+        for batch in chain((self._first,), self._read):
             pairs = zip(self._values, batch.columns, strict=True)
             yield {values.column.name: values.read(array, n_rows) for values, array in pairs}
             n_rows += batch.num_rows
@@ -468,6 +483,7 @@ def read_table(
     *,
     ignored: tuple[str, ...] | None = (),
     called: Mapping[str, str] | None = None,
+    of_release: bool = False,
 ) -> PublicTable:
     """Read columns of a public table; CSV as text, with leading zeros.
 
@@ -479,7 +495,7 @@ def read_table(
     """
     found: dict[str, list[Any]] = {column.name: [] for column in columns}
     try:
-        reader = TableReader(source, columns, ignored=ignored, called=called)
+        reader = TableReader(source, columns, ignored=ignored, called=called, of_release=of_release)
         for batch in reader.batches():
             for name, values in batch.items():
                 found[name].append(narrow(values) if isinstance(values, np.ndarray) else values)

@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
-from topdown.inputs import TableColumn, TableSource
+from topdown.inputs import NO_TOTALS, ControlTotals, TableColumn, TableSource
 from topdown.inputs.table_reader import MAX_COUNT
 from topdown.measure.record_counts import LeafCounts, SortedRuns
 from topdown.measure.records import (
-    NO_TOTALS,
     PLAIN_FORM,
-    ControlTotals,
     RecordsForm,
     Refused,
     read_or_refuse,

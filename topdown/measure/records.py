@@ -8,7 +8,6 @@ they are public.
 from __future__ import annotations
 
 import csv
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import pyarrow as pa
 from topdown.errors import DataError, InternalError, TopdownError
 from topdown.formats.caps import RAISE_TABLE
 from topdown.inputs import (
+    ControlTotals,
     MemoryTable,
     TableColumn,
     TableLocation,
@@ -91,66 +91,6 @@ class RecordsForm:
 PLAIN_FORM = RecordsForm()
 
 
-@dataclass(frozen=True)
-class ControlTotals:
-    """What the owner of the records says of them, each None or "" if nothing; confidential as the records are.
-
-    Args:
-        rows, people: of the table that is read.
-        sha256: of its file, in hexadecimal.
-    """
-
-    rows: int | None = None
-    people: int | None = None
-    sha256: str = ""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of those that are given."""
-        given = {"rows": self.rows, "people": self.people, "sha256": self.sha256 or None}
-        return tuple(name for name, value in given.items() if value is not None)
-
-    def check_file(self, source: TableSource) -> None:
-        """Refuse another file than the one named (Refused D080, D082)."""
-        if not self.sha256:
-            return
-        if isinstance(source, MemoryTable):
-            raise Refused(
-                "D082",
-                "the run file gives the sha256 of a file, and the records are a table in memory",
-                fix="leave input.sha256 out of the run file, or read the records from their file",
-            )
-        path = containing_file(source)
-        if not path.is_file():
-            return  # the reader says so
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != self.sha256:
-            raise Refused(
-                "D080",
-                "the file of the records is not the one whose sha256 the run file gives",
-                fix="ask whoever made the file whether it was changed, cut or replaced on its way",
-            )
-
-    def check_read(self, n_rows: int, n_people: int) -> None:
-        """Refuse another number of rows or people, without saying which it is (Refused D081)."""
-        wrong = [
-            name
-            for name, said, found in (("rows", self.rows, n_rows), ("people", self.people, n_people))
-            if said not in (None, found)
-        ]
-        if wrong:
-            raise Refused(
-                "D081",
-                f"the records have other {' and '.join(wrong)} than the run file says",
-                details=(("control totals", ", ".join(f"input.{name}" for name in wrong)),),
-                fix="compare the table with what its owner delivered: it may be cut, doubled or another one",
-            )
-
-
-NO_TOTALS = ControlTotals()
-
-
 def control_totals(run: RunFile) -> ControlTotals:
     """Return the control totals of a run file's records."""
     return ControlTotals(run.input.rows, run.input.people, run.input.sha256)
@@ -209,8 +149,10 @@ def _refusal(source: TableSource, problem: TableProblem, unknown: Mapping[str, R
             return Refused(
                 "D021", "the records file cannot be read to its end", fix=advice_on_unreadable(source)
             )
-        case "database":
-            return Refused(problem.code, problem.text, fix=problem.fix)
+        case "database" | "control totals":
+            named = ", ".join(f"input.{name}" for name in problem.column.split(", ") if name)
+            wrong = (("control totals", named),) if named else ()
+            return Refused(problem.code, problem.text, fix=problem.fix, details=wrong)
         case "limit":
             return Refused(problem.code, f"of the records file: {problem.text}", fix=problem.fix)
         case "missing column" if column == "count":
@@ -316,6 +258,8 @@ def read_or_refuse(
         return read()
     except Refused as refused:
         error = _public_error(source, refused, list_errors)
+    except TableProblem as problem:
+        error = _public_error(source, _refusal(source, problem, {}), list_errors)
     except Exception as unforeseen:  # which a library may have made of an interrupt
         error = InternalError(  # a library's words may quote a record, so only the kind of error is kept
             f"{what} ({type(unforeseen).__name__})",

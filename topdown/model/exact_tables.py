@@ -161,14 +161,16 @@ def coarser_answers(table: MergedTable, labels: Ints, reachable: Bools) -> Ints 
 
 
 def _check_same_level(tables: Sequence[ExactTable], depth: int, reachable: Bools, level: str) -> None:
-    here = [t for t in tables if t.depth == depth]
-    for i, b in enumerate(here):
-        for a in here[:i]:
-            pairs = np.unique(np.stack([a.labels, b.labels])[:, reachable], axis=1).T
-            crossed = [
-                p for p in pairs if (pairs[:, 0] == p[0]).sum() > 1 and (pairs[:, 1] == p[1]).sum() > 1
-            ]
-            if crossed:
+    here: dict[bytes, tuple[ExactTable, Ints]] = {}
+    for table in tables:
+        if table.depth == depth:  # a table that is there twice is compared once
+            labels = table.labels[reachable]
+            here.setdefault(labels.tobytes(), (table, labels))
+    for i, (b, of_b) in enumerate(distinct := tuple(here.values())):
+        for a, of_a in distinct[:i]:
+            n_answers = int(of_b.max(initial=0)) + 1
+            in_a, in_b = np.divmod(np.unique(of_a * n_answers + of_b), n_answers)
+            if ((np.bincount(in_a)[in_a] > 1) & (np.bincount(in_b)[in_b] > 1)).any():
                 raise ConfigError(
                     f"exact tables {a.name!r} and {b.name!r} of level {level!r} cross: answers share some cells, "
                     "and neither's hold the other's",

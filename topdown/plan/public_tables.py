@@ -223,12 +223,12 @@ def _tree_from_listing(path: Path) -> Geography | None:
 
 
 def _read_text_column(path: Path, name: str) -> pa.ChunkedArray:
-    return read_table(path, text_columns(name), ignored=None).text(name)
+    return read_table(path, text_columns(name), ignored=None, of_release=True).text(name)
 
 
 def read_leaves(path: Path, geography: Geography) -> PublicFacts:
     """Read back the facts that `write_public` wrote; DataError D018 if they are of other leaves."""
-    names = tuple(name for name in header_if_readable(path) if name != "geocode")
+    names = tuple(name for name in header_if_readable(path, of_release=True) if name != "geocode")
     if codes_from_arrow(_read_text_column(path, "geocode")) != geography.leaves.codes:
         raise DataError(
             f"{path} has other leaves than the geography",
@@ -238,7 +238,8 @@ def read_leaves(path: Path, geography: Geography) -> PublicFacts:
         )
     facts = {}
     for name in names:  # one at a time: all of them at once are as much as everything else of a nation
-        facts[name] = narrow(read_table(path, whole_columns(name), ignored=None).numbers(name))
+        table = read_table(path, whole_columns(name), ignored=None, of_release=True)
+        facts[name] = narrow(table.numbers(name))
     return PublicFacts(NarrowColumns(facts))
 
 

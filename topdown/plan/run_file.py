@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from fractions import Fraction
 from itertools import pairwise
@@ -16,7 +15,7 @@ from topdown.errors import ConfigError, TopdownError
 from topdown.formats.caps import ATTRIBUTES, LEVELS
 from topdown.formats.common import Mechanism
 from topdown.formats.strict_toml import add_location, dec_hook, read_toml
-from topdown.inputs import locate_table
+from topdown.inputs import ControlTotals, locate_table
 from topdown.model import Attribute, Recode, Schema
 from topdown.output_paths import checked_name, checked_path, refuse_same_file
 from topdown.privacy.relation import Neighbours
@@ -269,8 +268,7 @@ def load_run_file(path: Path) -> RunFile:
 
 
 def _check_control_totals(given: InputTable, path: Path) -> None:
-    wrong = [name for name in ("rows", "people") if (getattr(given, name) or 0) < 0]
-    wrong += ["sha256"] if given.sha256 and not re.fullmatch("[0-9a-f]{64}", given.sha256) else []
+    wrong = ControlTotals(given.rows, given.people, given.sha256).malformed
     if wrong:
         raise ConfigError(
             f"{path}: input.{wrong[0]} is no control total",

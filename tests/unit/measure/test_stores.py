@@ -18,6 +18,7 @@ from tests.helpers.folders import files
 from tests.unit.measure.conftest import HEADER
 from topdown.errors import ConfigError, DataError
 from topdown.inputs import (
+    ControlTotals,
     DatabaseTable,
     MemoryTable,
     TableProblem,
@@ -28,7 +29,7 @@ from topdown.inputs import (
     text_columns,
 )
 from topdown.inputs import database_tables as sqlite
-from topdown.measure import PRIVATE_LIST, ControlTotals, load_records
+from topdown.measure import PRIVATE_LIST, load_records
 
 ODD = "people\"; DROP TABLE people; --?table=x'"
 

@@ -11,6 +11,7 @@ from pgsr import Budget, LedgerFile, Plan, Policy, Sizes
 from pgsr.group_commands import release, verify
 from pgsr.run_settings import RunFile, ledger_of, plan_of, policy_of, settings_of, source_of
 from topdown.errors import ConfigError
+from topdown.inputs import ControlTotals
 
 TEXT = """
 groups = "g.csv"
@@ -32,6 +33,9 @@ registry = "/other"
 limit = 2
 limit_reason = "board"
 ignore = ["note"]
+rows = 7
+people = 12
+sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
 """
 
 
@@ -57,6 +61,7 @@ def test_a_run_file_makes_the_values_that_a_program_makes(tmp_path):
     assert named == ledger_of(settings)
     assert Policy("3", "board", again=True) == policy_of(settings, again=True, resume=False)
     source = source_of(settings)
+    assert source.totals == ControlTotals(7, 12, "0" * 64)
     assert ([tmp_path / "g.csv", tmp_path / "h.csv"], "homes", ("note",)) == (
         source.files,
         source.data_set,

@@ -21,7 +21,7 @@ from topdown.errors import ConfigError
 from topdown.made_up import write_mark
 from topdown.model import Histogram, Invariants, Schema, base_labels
 from topdown.notebook import card
-from topdown.output_paths import checked_name, refuse_same_file
+from topdown.output_paths import checked_name, new_folder, refuse_same_file
 from topdown.plan import (
     RunFileAnswers,
     draft_files,
@@ -112,15 +112,10 @@ def leaf_rows(tree: MadeUpTree, facts: Mapping[str, Counts]) -> Iterator[Columns
 
 
 @contextmanager
-def open_written(path: Path) -> Iterator[gzip.GzipFile]:
-    """Open a gzip file that gets its name when it is whole, and is gone if it never is."""
-    part = path.with_name(path.name + ".tmp")
-    try:
-        with part.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
-            yield file
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+def open_packed(path: Path) -> Iterator[gzip.GzipFile]:
+    """Open a gzip file without name and time: the same rows are the same bytes."""
+    with path.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
+        yield file
 
 
 def write_line(file: gzip.GzipFile, values: Iterable[str]) -> None:
@@ -317,35 +312,35 @@ def synth(
     groups.insert(0, Crowd("residents", lived, tree.residents[lived], who.residents, households=True))
     drawn = people_together(tree.n_leaves, noun.n_cells, [population.draw(group) for group in groups])
     base = load_schema(find("schemas", profile.base, here)) if profile.base else None
-    out.mkdir(parents=True, exist_ok=True)
     records, leaves, run = out / "persons.csv.gz", out / "blocks.csv.gz", out / "run.toml"
     table = RecordsTable(noun, base, tree)
     counted = CountedLeaves(PeopleIn(noun, rules, tree.n_leaves))
-    with open_written(records) as file:
-        write_line(file, table.columns)
-        for part in drawn:
-            counted.add(part)
-            write_rows(file, table.rows(part))
-        facts = dwellings(rules, profile, counted.people, facilities, seed)
-    known = facilities | facts
-    facts |= {name: np.sum([known[one] for one in those], axis=0) for name, those in profile.sums.items()}
-    columns = (*table.columns, *facts)
-    write_mark(records, "topdown synth", seed)
-    with open_written(leaves) as file:
-        write_line(file, ("geocode", *facts))
-        for rows in leaf_rows(tree, facts):
-            write_rows(file, rows)
-    if chosen is None:
-        settings, rules_name = _drafted_invariants(out, noun, names)
-    named = RunChoices(schema, noun.name, settings, rules_name, profile.base_settings)
-    text = synth_run_text(run, named, release_id, tree, ignore=_unread_file(columns, noun, rules))
-    run.write_text(text, encoding="utf-8")
-    if base is not None and chosen is not None:
-        plain_rules = load_settings(find("settings", profile.base_settings, here)).invariants
-        unread = _unread_file(columns, base, load_invariants(find("invariants", plain_rules, here), base))
-        named = RunChoices(base.name, base.name, profile.base_settings)
-        plain = synth_run_text(out / BASE_RUN, named, release_id, tree, title=" (base)", ignore=unread)
-        (out / BASE_RUN).write_text(plain, encoding="utf-8")
+    with new_folder(out, beside_others=True) as part:
+        with open_packed(part / records.name) as file:
+            write_line(file, table.columns)
+            for some in drawn:
+                counted.add(some)
+                write_rows(file, table.rows(some))
+            facts = dwellings(rules, profile, counted.people, facilities, seed)
+        known = facilities | facts
+        facts |= {name: np.sum([known[one] for one in those], axis=0) for name, those in profile.sums.items()}
+        columns = (*table.columns, *facts)
+        write_mark(part / records.name, "topdown synth", seed)
+        with open_packed(part / leaves.name) as file:
+            write_line(file, ("geocode", *facts))
+            for rows in leaf_rows(tree, facts):
+                write_rows(file, rows)
+        if chosen is None:
+            settings, rules_name = _drafted_invariants(part, out, noun, names)
+        named = RunChoices(schema, noun.name, settings, rules_name, profile.base_settings)
+        text = synth_run_text(run, named, release_id, tree, ignore=_unread_file(columns, noun, rules))
+        (part / run.name).write_text(text, encoding="utf-8")
+        if base is not None and chosen is not None:
+            plain_rules = load_settings(find("settings", profile.base_settings, here)).invariants
+            unread = _unread_file(columns, base, load_invariants(find("invariants", plain_rules, here), base))
+            named = RunChoices(base.name, base.name, profile.base_settings)
+            plain = synth_run_text(out / BASE_RUN, named, release_id, tree, title=" (base)", ignore=unread)
+            (part / BASE_RUN).write_text(plain, encoding="utf-8")
     return SynthResult(
         records,
         leaves,
@@ -385,12 +380,12 @@ def _settings_beside(schema: str, name: str) -> str:
     return str(beside) if fits else ""
 
 
-def _drafted_invariants(out: Path, schema: Schema, levels: tuple[str, ...]) -> tuple[str, str]:
-    """Write settings and invariants by rule for a schema that has none; return where they are."""
+def _drafted_invariants(part: Path, out: Path, schema: Schema, levels: tuple[str, ...]) -> tuple[str, str]:
+    """Write settings and invariants by rule for a schema that has none; return where they are, and will be."""
     made = draft_files(schema, levels, "")
     for name, text in (("settings.toml", made.settings), ("invariants.toml", made.invariants)):
-        (out / name).write_text(text, encoding="utf-8")
-    return str(out / "settings.toml"), str(out / "invariants.toml")
+        (part / name).write_text(text, encoding="utf-8")
+    return str(part / "settings.toml"), str(out / "invariants.toml")
 
 
 def _rules_of(settings: str, invariants: str) -> str:
