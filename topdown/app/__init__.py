@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         tuned_for_others,
         view_ledger,
     )
-    from topdown.app.planned import changes, opened, opened_again
+    from topdown.app.planned import changes, opened, opened_again, write_decision
     from topdown.app.preflight import made_up_extension, made_up_people, make_miniature, write_as_charged
     from topdown.app.private_choice import (
         Cover,
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     )
     from topdown.app.screens.plan_screen import (
         budget_for_wish,
+        grid_of_wish,
         noise_comparison,
         plan_line,
         show_budget,
@@ -184,6 +185,7 @@ __all__ = [
     "first_loss",
     "fitted_by_no_pass",
     "generate",
+    "grid_of_wish",
     "header_if_readable",
     "interval",
     "is_choice",
@@ -246,6 +248,7 @@ __all__ = [
     "warm_up",
     "whole_number",
     "write_as_charged",
+    "write_decision",
     "write_report",
 ]
 

@@ -115,7 +115,7 @@ def budget_for(plan: Plan, epsilon: Fraction, delta: Fraction = USUAL_DELTA) -> 
         raise ConfigError(
             "a budget is found for a release that extends none, of mechanism discrete_gaussian or geometric",
             code="C005",
-            fix="leave --budget-for out",
+            fix="leave --budget-for and --report out",
         )
     check_epsilon(epsilon)
     if not 0 < delta < 1:

@@ -416,8 +416,8 @@ class BudgetPoint:
         budget: exact, at most four digits; what a run file would say.
         epsilon: what was asked, at `delta`.
         certified_epsilon: what the budget costs at `delta`, at most; never above `epsilon`.
-        right_in_100: how often, of 100, an attacker who knows everything but one answer chooses rightly between two
-            equally likely ones, at most; certified and rounded up.
+        right_in_100: how often, of 100, the attacker of `sentence` chooses rightly, at most; certified and rounded up.
+        sentence: what an official can quote of a release with this budget.
         errors: by level, root first, then by query.
     """
 
@@ -427,6 +427,7 @@ class BudgetPoint:
     delta: Fraction
     certified_epsilon: Fraction
     right_in_100: int
+    sentence: str
     errors: tuple[ExpectedError, ...]
 
 
@@ -466,6 +467,7 @@ def _point(context: PublicContext, epsilon: Fraction, delta: Fraction) -> Budget
         delta,
         found.certified,
         risk["right_in_100"],
+        risk["sentence"],
         expected_errors(there),
     )
 

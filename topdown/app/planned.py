@@ -10,25 +10,27 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from topdown.app.calls import PathText, leaves_in_memory, path_of, public_function
+from topdown.app.calls import PathText, checked_language, leaves_in_memory, path_of, public_function
 from topdown.app.compare_noise import BudgetFor, budget_for, compare_noise
-from topdown.app.plan_summary import plan_summary
+from topdown.app.plan_summary import budget_grid, plan_summary
 from topdown.app.resource_needs import check_memory
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
+from topdown.formats.report_pages import decision_html
 from topdown.inputs import MemoryTable
 from topdown.made_up import refuse_simulation
 from topdown.notebook import card
-from topdown.output_paths import refuse_needed, refuse_release, write_new
+from topdown.output_paths import refuse_existing, refuse_needed, refuse_release, write_new
 from topdown.plan import PreparedRun, prepare
 from topdown.plan.plan_values import plan_file, read_plan
-from topdown.privacy.exact_values import rational
+from topdown.privacy.exact_values import rational, significant
+from topdown.publish import plan_figures, written
 from topdown.publish.release_certificate import open_answers
 
 if TYPE_CHECKING:
@@ -407,3 +409,58 @@ def _stddev_by_answer(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str]
 
 def _deviation_row(one: ComparedNumber) -> dict[str, Any]:
     return {"level": one.level, "query": one.query, "stddev": one.here, "other": one.there}
+
+
+def write_decision(
+    planned: Planned,
+    out: Path,
+    epsilons: Sequence[Fraction],
+    delta: Fraction,
+    *,
+    other: Planned | None = None,
+    language: str = "en",
+) -> None:
+    """Write the report of a plan before anything is spent: error and risk over a grid of epsilon, as one HTML file.
+
+    Args:
+        planned: extends no release.
+        out: new file.
+        epsilons, delta: see `budget_grid`.
+        other: a plan of the same schema, whose grid stands beside.
+        language: one of the languages of reports.
+
+    Raises:
+        ConfigError: C005 plans of two schemas, or no such language; C080 `out` exists; or as `budget_grid`.
+    """
+    checked_language(language)
+    refuse_existing(out, force=False)
+    if other is not None:
+        planned.compare(other)
+    documents = {
+        "plan.json": json.loads(plan_file(planned.plan)),
+        "derived": plan_figures(planned.plan),
+        "decision": _grid_document(planned, epsilons, delta),
+        "other": None if other is None else _grid_document(other, epsilons, delta),
+    }
+    write_new(out, decision_html(documents, language, written).encode())
+
+
+def _grid_document(planned: Planned, epsilons: Sequence[Fraction], delta: Fraction) -> dict[str, Any]:
+    points = budget_grid(planned.prepared.context, epsilons, delta)
+    return {
+        "title": planned.plan.release.title,
+        "plan": planned.plan_hash[:8],
+        "delta": str(delta),
+        "points": [
+            {
+                "loss_name": point.loss_name,
+                "budget": str(point.budget),
+                "epsilon": str(point.epsilon),
+                "certified": significant(point.certified_epsilon, 9, up=True),
+                "right_in_100": point.right_in_100,
+                "sentence": point.sentence,
+                "errors": [asdict(error) for error in point.errors],
+            }
+            for point in points
+        ],
+    }

@@ -26,6 +26,27 @@ from topdown.formats.report_parts import (
 )
 
 _NONE = "–"
+VERIFY = "<code>topdown verify FOLDER</code>"
+
+
+def decision_html(documents: Mapping[str, Any], language: str, write: Write) -> str:
+    """Return the report of a plan before anything is spent, as one HTML file that says it is no release.
+
+    Args:
+        documents: plan.json; `derived` (leaf and noise); `decision`: title, plan, delta, and `points` with
+            loss_name, budget, epsilon, certified, right_in_100, sentence and errors by level and query; `other`: the
+            same of a second plan, or None.
+        language, write: as for `report_html`.
+    """
+    c = Content(documents, words_of(language), write)
+    title = f"{c.text('plan.json#/release/title')} · {c.text('plan.json#/release/id')}"
+    header = (
+        f'<p class="lead">{c.say("decision.report")} · {c.text("plan.json#/release/agency")}</p>'
+        f"<h1>{c.text('plan.json#/release/title')}</h1>"
+        f'<p class="stamp">{c.say("decision.stamp")}</p>'
+    )
+    pages = {"decision": _decision(c), "errors": _errors(c), "exact": _exact(c), "budget": _budget(c)}
+    return whole_page(c, Shell(title, header, f"{title} · {c.say('decision.stamp')}"), pages)
 
 
 def report_html(documents: Mapping[str, Any], language: str, write: Write) -> str:
@@ -44,6 +65,76 @@ def report_html(documents: Mapping[str, Any], language: str, write: Write) -> st
     return whole_page(
         c, Shell(title, _header(c), footer), {name: html for name, html in pages.items() if html}
     )
+
+
+def _decision(c: Content) -> str:
+    """Return one row a budget: what to write, the attacker's chance, and the error of totals by level."""
+    words, unit = c.words["decision"], c.text("plan.json#/schema/unit")
+    parts = [f'<p class="lead">{c.say("decision.lead")}</p>']
+    for name in ("decision", "other"):
+        if c.at(f"{name}#/") is None:
+            continue
+        points = c.at(f"{name}#/points")
+        levels = [one["level"] for one in points[0]["errors"] if one["query"] == "total"]
+        rows = []
+        for i, point in enumerate(points):
+            at = f"{name}#/points/{i}"
+            totals = [j for j, one in enumerate(point["errors"]) if one["query"] == "total"]
+            rows.append(
+                [
+                    c.number(f"{at}/epsilon", "text"),
+                    c.number(f"{at}/certified", "up4"),
+                    c.number(f"{at}/budget", "text"),
+                    c.number(f"{at}/right_in_100", "whole"),
+                    *(_error(c, f"{at}/errors/{j}") for j in totals),
+                ]
+            )
+        head = [*words["columns"], c.text(f"{name}#/points/0/loss_name"), words["right"], *levels]
+        parts += [
+            f"<h3>{c.say(f'decision.{name}', title=c.text(f'{name}#/title'), plan=c.text(f'{name}#/plan'))}</h3>",
+            table(head, rows, numbers=range(len(head))),
+            *(f"<p>{c.quote(f'{name}#/points/{i}/sentence')}</p>" for i in sorted({0, len(points) - 1})),
+        ]
+    slots = {"unit": unit, "delta": c.number("decision#/delta", "text")}
+    return "".join([*parts, f'<p class="note">{c.say("decision.note", **slots)}</p>'])
+
+
+def _error(c: Content, at: str) -> str:
+    """Return the error of an estimate, or of the measured answer where no estimate is covered."""
+    return _number_or_none(
+        c, f"{at}/estimate" if c.at(f"{at}/estimate") is not None else f"{at}/noise", "up1"
+    )
+
+
+def _errors(c: Content) -> str:
+    """Return a table for each level: errors of each query by budget, of both plans side by side."""
+    parts = [f'<p class="lead">{c.say("errors.lead", unit=c.text("plan.json#/schema/unit"))}</p>']
+    both = ["decision"] if c.at("other#/") is None else ["decision", "other"]
+    points = c.at("decision#/points")
+    head = [c.words["errors"]["query"]]
+    head += [c.words["errors"][name].format(epsilon=point["epsilon"]) for point in points for name in both]
+    places = {
+        (name, one["level"], one["query"]): j
+        for name in both
+        for j, one in enumerate(c.at(f"{name}#/points/0/errors"))
+    }
+    for level in dict.fromkeys(level for _, level, _ in places):
+        queries = dict.fromkeys(query for _, at, query in places if at == level)
+        rows = [
+            [
+                escape(query),
+                *(
+                    _error(c, f"{name}#/points/{i}/errors/{places[name, level, query]}")
+                    if (name, level, query) in places
+                    else _NONE
+                    for i in range(len(points))
+                    for name in both
+                ),
+            ]
+            for query in queries
+        ]
+        parts.append(f"<h3>{escape(level)}</h3>{table(head, rows, numbers=range(1, len(head)))}")
+    return "".join([*parts, f'<p class="note">{c.say("errors.note")}</p>'])
 
 
 def _header(c: Content) -> str:
@@ -97,7 +188,7 @@ def _first(c: Content) -> str:
     return (
         f'<div class="summary">{rows}</div><h3>{c.say("first.silent")}</h3>'
         f"<p>{c.say('first.silent_text', unit=slots['unit'])}</p><h3>{c.say('first.cite')}</h3><p>{cited}</p>"
-        f"<h3>{c.say('first.check')}</h3><p>{c.say('first.check_text')}</p>"
+        f"<h3>{c.say('first.check')}</h3><p>{c.say('first.check_text', command=VERIFY)}</p>"
     )
 
 
@@ -332,7 +423,7 @@ def _range(c: Content, at: str) -> str:
 
 
 def _number_or_none(c: Content, source: str, form: Form) -> str:
-    return c.number(source, form) if c.has(source) else _NONE
+    return c.number(source, form) if c.has(source) and c.at(source) is not None else _NONE
 
 
 def _groups(c: Content) -> str:

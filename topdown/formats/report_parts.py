@@ -56,7 +56,7 @@ class Content:
         """Return what stands at a place, `certificate.json#/privacy/loss`; LookupError if there is no such place."""
         name, _, pointer = source.partition("#/")
         value = self.documents[name]
-        for key in pointer.split("/"):
+        for key in pointer.split("/") if pointer else ():
             plain = key.replace("~1", "/").replace("~0", "~")
             value = value[int(plain)] if isinstance(value, list) else value[plain]
         return value
@@ -259,7 +259,7 @@ def _svg(name: str, size: tuple[int, int], words: tuple[str, str], drawn: str) -
 
 
 def _x(share: float) -> float:
-    return LEFT + share * (WIDTH - LEFT - 14)
+    return LEFT + share * (WIDTH - LEFT - 24)
 
 
 def _y(share: float) -> float:

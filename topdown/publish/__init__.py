@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from topdown.publish.release_files import write_manifest
     from topdown.publish.release_tables import workload
-    from topdown.publish.report_figures import report_bytes, written
+    from topdown.publish.report_figures import plan_figures, report_bytes, written
     from topdown.publish.sheets import Sheet, SheetColumn, free_names, write_sheet
     from topdown.publish.table_intervals import (
         TableRows,
@@ -54,6 +54,7 @@ __all__ = [
     "is_exact",
     "listed_ends",
     "normal_quantile",
+    "plan_figures",
     "publish",
     "report_bytes",
     "rows_of",

@@ -90,24 +90,30 @@ def derived_figures(release: Path, context: PublicContext, documents: Mapping[st
     """
     plan, certificate = context.plan, documents[CERTIFICATE]
     tables = _PublishedTables(release, context)
-    noise = [[_noise_of(m.variance) for m in level.measurements] for level in plan.levels]
-    totals = _total_noise(plan, noise)
+    of_plan = plan_figures(plan)
+    totals = _total_noise(plan, of_plan["noise"])
     intervals, groups = _widths(tables) if plan.coverage is not None else ([], [])
-    return {
-        "leaf": plan.levels[-1].name,
-        "n_leaves": plan.levels[-1].n_nodes,
+    return of_plan | {
         "n_records": int(tables.column(TOTAL, 0, "count").sum()),
         "n_checks": len(certificate["checks"]),
         "n_checks_ok": sum(bool(one["ok"]) for one in certificate["checks"]),
         "n_failsafe": len(documents["solve.json"]["failsafe"]),
         "n_open": len(certificate["open_answers"]),
         "certificate_sha256": hashlib.sha256((release / CERTIFICATE).read_bytes()).hexdigest(),
-        "noise": noise,
         "total_noise": totals,
         "sizes": list(_sizes(tables, totals)),
         "intervals": intervals,
         "groups": groups,
         "map": _map(tables) if plan.coverage is not None else None,
+    }
+
+
+def plan_figures(plan: Plan) -> dict[str, Any]:
+    """Return the figures of a report that follow from a plan alone: leaf, n_leaves, noise; see `derived_figures`."""
+    return {
+        "leaf": plan.levels[-1].name,
+        "n_leaves": plan.levels[-1].n_nodes,
+        "noise": [[_noise_of(m.variance) for m in level.measurements] for level in plan.levels],
     }
 
 

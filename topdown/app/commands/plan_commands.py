@@ -36,6 +36,10 @@ EXIT_DIFFERS = 5
         ("topdown plan a.toml --compare b.toml", "Show costs, noise and errors of two plans side by side."),
         ("topdown plan run.toml --budget-for 5", "Find the rho that costs at most epsilon 5 at delta 1e-10."),
         (
+            "topdown plan run.toml --report plan.html --grid 1,2,4,8",
+            "Write error and risk at four epsilons as a page for those who decide.",
+        ),
+        (
             "topdown plan run.toml --exit-code --json",
             "For scripts: exit code 5 if the saved plan is another one.",
         ),
@@ -69,6 +73,20 @@ EXIT_DIFFERS = 5
     metavar="E[:D]",
     help="The budget that costs at most epsilon E at delta D (1e-10 without it), all shares as they are.",
 )
+@click.option(
+    "--report",
+    "page",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write error and risk over a grid of epsilon as a page, with those of --compare beside.",
+)
+@click.option(
+    "--grid",
+    metavar="E,E..[:D]",
+    default="1,2,4,8,16",
+    show_default=True,
+    help="Epsilons of --report, at delta D (1e-10 without it).",
+)
 @click.option("--exit-code", is_flag=True, help="Save nothing; exit 5 if the saved plan differs.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to save the plan.")
@@ -82,6 +100,8 @@ def plan(
     compare: Path | None,
     compare_noise: str | None,
     budget_for: str | None,
+    page: Path | None,
+    grid: str,
     exit_code: bool,
     final: bool,
     out: Path | None,
@@ -95,7 +115,10 @@ def plan(
     summary = planned.summary
     noise = None if compare_noise is None else app.noise_comparison(planned, compare_noise)
     wished = None if budget_for is None else app.budget_for_wish(planned, budget_for)
-    beside = None if compare is None else planned.compare(topdown.plan(compare))
+    other = None if compare is None else topdown.plan(compare)
+    beside = None if other is None else planned.compare(other)
+    if page is not None:
+        app.write_decision(planned, page, *app.grid_of_wish(grid), other=other)
     target = out or run_file.parent / "plan.json"
     saved = app.read_plan(target) if exit_code and target.exists() else None
     differs = None if not exit_code else saved is None or bool(app.changes(saved, planned.plan))
@@ -121,6 +144,8 @@ def plan(
         screen.heading("Changed", f" since {old}" if found else f" since {old}: nothing")
         app.show_changes(screen, found, everything=details)
     screen.blank()
+    if page is not None:
+        screen.say(f"Report for those who decide: {page}")
     screen.last(*app.plan_line(summary), symbol="")
     if exit_code:
         screen.say(_saved_plan_verdict(target, saved is not None, bool(differs)))

@@ -284,6 +284,13 @@ def budget_for_wish(planned: Planned, wish: str) -> BudgetFor:
     )
 
 
+def grid_of_wish(wish: str) -> tuple[list[Fraction], Fraction]:
+    """Read epsilons and delta of "EPSILON,EPSILON" or "EPSILON,EPSILON:DELTA"."""
+    epsilons, colon, delta = wish.partition(":")
+    found = [rational(epsilon.strip(), "epsilon") for epsilon in epsilons.split(",") if epsilon.strip()]
+    return found, rational(delta, "delta") if colon else USUAL_DELTA
+
+
 def show_budget(screen: Screen, found: BudgetFor) -> None:
     """Write the line for the run file, and what it costs."""
     screen.heading("Budget", f" for ε {found.epsilon} at δ {found.delta}, all shares as they are")

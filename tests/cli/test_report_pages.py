@@ -1,0 +1,176 @@
+"""What pages of reports say, sentence by sentence and number by number, and whether everybody can read them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from statistics import NormalDist
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.test_budget_grid import write
+from tests.pinned.releases import ESTIMATES, TREE, generate
+from topdown import app, plan
+
+KINDS = {
+    "gaussian": {},
+    "add_remove": {"neighbours": "add_remove"},
+    "geometric": {"mechanism": "geometric"},
+    "optimal": {"mechanism": "optimal", "edit": lambda text: text.replace("1/1000", "1/100")},
+    "intervals": {"edit": lambda text: text.replace("[budget]", ESTIMATES)},
+    "tree": {"edit": lambda text: text.replace("[budget]", TREE)},
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def made(request, tmp_path_factory) -> tuple[str, Path]:
+    """Make a release of every law and relation, with and without intervals."""
+    folder = tmp_path_factory.mktemp(request.param)
+    generate(folder, **KINDS[request.param])
+    return request.param, folder / "release"
+
+
+def first_page(release: Path) -> str:
+    """Return the words of the summary, without marks."""
+    page = (release / "report.html").read_text(encoding="utf-8")
+    return re.sub(r"<[^>]+>", "", re.search(r'<div class="summary">(.*?)</div>', page, flags=re.S)[1])
+
+
+def test_each_sentence_of_the_first_page_is_true_alone(made) -> None:
+    """These sentences are quoted without the rest: every number in them is computed here once more, from the files."""
+    kind, release = made
+    said, document = first_page(release), json.loads((release / "plan.json").read_text())
+    levels, unit = document["levels"], document["schema"]["unit"]
+    records = sum(pq.read_table(release / "microdata" / "persons.parquet")["count"].to_pylist())
+    leaf, n_leaves = levels[-1]["name"], pq.read_table(release / "public" / "leaves.parquet").num_rows
+    assert f"describes {records:,} {unit} records in {n_leaves:,} areas of level {leaf}." in said
+    exact = ", ".join(one["name"] for one in document["invariants"]["exact"])
+    assert (
+        f"Published without noise: {exact}." if exact else "No statistic is published without noise"
+    ) in said
+
+    right = int(re.search(r"rightly at most (\d+) times in 100; a coin gives 50", said)[1])
+    loss = float(sum(Fraction(m["loss"]) for level in levels for m in level["measurements"]))
+    if kind == "geometric":
+        assert 50 < right <= math.ceil(100 / (1 + math.exp(-loss)))
+    elif kind == "optimal":
+        delta = float(Fraction(document["delta"]))
+        assert 50 < right <= math.ceil(100 * (math.exp(loss) + delta) / (1 + math.exp(loss)))
+    else:
+        assert abs(right - 100 * NormalDist().cdf(math.sqrt(2 * loss) / 2)) <= 1.5
+    assert ("were there at all" in said) == (kind == "add_remove")
+
+    if kind in ("intervals", "tree"):
+        table = pq.read_table(release / "tables" / "total" / f"{leaf}.parquet")
+        low, high = (table[name].to_pylist() for name in ("low", "high"))
+        half = sorted((b - a) / 2 for a, b in zip(low, high, strict=True) if b > a)
+        ends = [half[math.ceil(share * len(half)) - 1] for share in (0.5, 0.95)]
+        found = re.search(
+            r"at most ([\d.,]+) \S+ records on either side, and nineteen in twenty of at most ([\d.,]+);",
+            said,
+        )
+        assert [float(text.replace(",", "")) for text in found.groups()] == ends
+        chance = 100 * float(Fraction(document["estimates"]["coverage"]))
+        assert f"a chance of at least {chance:.1f} %" in said
+        spread = ends[0]
+    else:
+        totals = {at["name"]: m for at in levels for m in at["measurements"] if m["query"] == "total"}
+        noise = {name: deviation(m) for name, m in totals.items()}
+        best = min(noise, key=lambda name: (noise[name], list(noise).index(name)))
+        found = re.search(
+            r"at most ([\d.,]+) \S+ records at level (\S+), and of at most ([\d.,]+) at level (\S+),", said
+        )
+        assert (found[2], found[4]) == (leaf, best)
+        for shown, level in ((found[1], leaf), (found[3], best)):
+            assert noise[level] <= float(shown.replace(",", "")) + 1e-9
+            assert float(shown.replace(",", "")) <= noise[level] + 0.102
+        spread = noise[leaf]
+    assert ("not reliable" in said) == (20 * spread * n_leaves > records)
+
+
+def deviation(m: dict) -> float:
+    """Return the standard deviation that least squares weighs."""
+    if m["law"] == "optimal_integer":
+        return math.sqrt(2 * sum(k * k * int(w) for k, w in enumerate(m["weights"])) / 2**128)
+    parameter = float(Fraction(m["parameter"]))
+    return math.sqrt(parameter) if m["law"] == "discrete_gaussian" else math.sqrt(2) * parameter
+
+
+COLOURS = (
+    (".stamp", "warn", "#fff"),
+    (".lead", "soft", "#fff"),
+    ("nav a", "blue", "#fff"),
+    (".summary", "ink", "pale"),
+)
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours (WCAG 2.2), 1 .. 21."""
+
+    def light(colour: str) -> float:
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+        parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+        return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    low, high = sorted([light(one), light(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_a_report_can_be_read_by_everybody(made) -> None:
+    """Who hears a page, sees it grey or walks it by keys must find headings, names of pictures, and enough contrast."""
+    page = (made[1] / "report.html").read_text(encoding="utf-8")
+    levels = [int(level) for level in re.findall(r"<h(\d)", page)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
+    pictures = re.findall(r"<svg (.*?)</svg>", page, flags=re.S)
+    assert len(pictures) >= 2
+    for picture in pictures:
+        if 'aria-hidden="true"' not in picture:
+            named = re.search(r'role="img" aria-labelledby="(\S+) (\S+)"', picture)
+            assert named
+            assert f'<title id="{named[1]}">' in picture
+            assert f'<desc id="{named[2]}">' in picture
+    assert "tabindex" not in page
+    assert not re.search(r"<th(?! scope)", page.replace("<thead", ""))
+    named_colours = dict(re.findall(r"--(\w+): (#\w+)", page))
+    for _, text, ground in COLOURS:
+        assert contrast(named_colours[text], named_colours.get(ground, ground)) >= 4.5
+    tiles = set(re.findall(r'<rect[^>]*fill="(#\w+)"[^>]*/><text[^>]*fill="(#\w+)"', page))
+    assert (len(tiles) > 2) == (made[0] in ("intervals", "tree"))
+    assert all(contrast(ground, text) >= 4.5 for ground, text in tiles)
+    drawn = set(re.findall(r'<text[^>]*fill="(#\w+)"[^>]*>[^<\d-]', page))
+    assert all(contrast(colour, "#fff") >= 4.5 for colour in drawn)
+
+
+@pytest.mark.parametrize("kind", ["bounded", "add_remove", "geometric"])
+def test_a_decision_is_the_grid_and_no_release(topdown, toy, tmp_path, kind) -> None:
+    """A board that votes on other numbers than those of the grid, or takes the page for a release, is misled."""
+    run, other = (write(tmp_path / name, toy, kind, budget) for name, budget in (("a", "2"), ("b", "3")))
+    page = tmp_path / "plan.html"
+    asked = ("plan", run, "--compare", other, "--report", page, "--grid", "1/2, 4:1e-6")
+    assert topdown(*asked).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "NOT A RELEASE" in text
+    assert "<script" not in text
+    for name, at in (("decision", run), ("other", other)):
+        grid = app.budget_grid(plan(at).prepared.context, [Fraction(1, 2), Fraction(4)], Fraction(1, 10**6))
+        for i, point in enumerate(grid):
+            assert f'"{name}#/points/{i}/right_in_100" data-form="whole">{point.right_in_100}</data>' in text
+            assert f'<data value="{point.budget}" data-source="{name}#/points/{i}/budget"' in text
+            assert point.sentence.split(",")[0] in text
+            for j, error in enumerate(point.errors):
+                of, value = ("noise", error.noise) if error.estimate is None else ("estimate", error.estimate)
+                shown = re.search(rf'"{name}#/points/{i}/errors/{j}/{of}" data-form="up1">([\d.,]+)<', text)
+                assert value <= float(shown[1].replace(",", "")) <= value + 0.1 + 1e-9
+    again = topdown(*asked)
+    assert (again.code, "C080" in again.err) == (2, True)
