@@ -51,7 +51,8 @@ def facts_of_groups(place: Path, stated: dict[str, Any]) -> Facts:
     levels, largest = stated["levels"], sizes["smallest"] + sizes["n_sizes"] - 1
     more = " or more" if sizes["too_large"] == "top-code" else ""
     rows = privacy["secrets"]
-    widths = ", ".join(f"{level['name']} {level['half_width_95']}" for level in levels)
+    covered = stated["coverage"][-1]
+    widths = ", ".join(f"{level['name']} {level['half_widths'][-1]}" for level in levels)
     consistent = stated["mechanism"]["consistent"]
     return Facts(
         kind="release of group sizes",
@@ -84,7 +85,7 @@ def facts_of_groups(place: Path, stated: dict[str, Any]) -> Facts:
         if consistent
         else "The mechanism does not promise that regions add up.",
         accuracy=(
-            f"Half width of the interval of 95 in 100 of the noise alone, in groups, by level: {widths}.",
+            f"Half width of the interval of coverage {covered} of the noise alone, in groups, by level: {widths}.",
             f"An interval beside every count is {stated['intervals']['meaning']}.",
         ),
         files=(

@@ -1,7 +1,8 @@
 """Build the documentation: `python docs/site/build.py [--out FOLDER]`, or `make docs`.
 
 Pages that follow from the code (commands, input files, error codes, documents, Python functions) are written from it
-each time, into a scratch folder beside copies of the hand-written pages; nothing generated is kept in the repository.
+each time, and the pictures of the gallery are made by the commands, into a scratch folder beside copies of the
+hand-written pages; nothing generated is kept in the repository.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from msgspec.structs import fields
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from gallery import make_gallery  # noqa: E402
+
 import pgsr  # noqa: E402
 import topdown  # noqa: E402
 from pgsr.cli import PROGRAM as PGSR  # noqa: E402
@@ -30,7 +33,15 @@ from topdown.formats.json_schema import DOCUMENTS, document_schema  # noqa: E402
 
 WIDTH = 90
 """Columns of a help page in the command reference."""
-HAND_WRITTEN = ("tutorials", "how-to", "explanation", "glossary.md", "format.md", "architecture.md")
+HAND_WRITTEN = (
+    "tutorials",
+    "how-to",
+    "coming-from",
+    "explanation",
+    "glossary.md",
+    "format.md",
+    "architecture.md",
+)
 CONTRIBUTORS = ("where-does-my-change-go.md",)
 BESIDE = {"README.md": "readme.md", "SECURITY.md": "security.md", "CONTRIBUTING.md": "contributing.md"}
 """Pages at the top of the repository, and what they are called in the site."""
@@ -39,7 +50,8 @@ BESIDE = {"README.md": "readme.md", "SECURITY.md": "security.md", "CONTRIBUTING.
 def command_pages() -> Iterator[tuple[str, str]]:
     """Yield the help of every command of both programs as one page a program."""
     for program in (TOPDOWN, PGSR):
-        lines = [f"# Commands of {program.name}", "", f"{program.about} {_plain(program.first)}", ""]
+        about = f"For people at a terminal. {program.about} {_plain(program.first)}"
+        lines = [f"# Commands of {program.name}", "", about, ""]
         for title, listed in program.commands.items():
             lines += [f"## {title}" if title else "## Commands", ""]
             for name, (about, _) in listed.items():
@@ -65,7 +77,10 @@ def _plain(text: str) -> str:
 def input_page() -> tuple[str, str]:
     """Return the keys of every input file, as the structs that read them declare them."""
     lines = ["# Input files", ""]
-    lines += ["Every key of the TOML files that an office writes. `topdown schema run` prints the same.", ""]
+    lines += [
+        "For people who write run files: every key of their TOML files. `topdown schema run` prints the same.",
+        "",
+    ]
     for name in TITLES:
         found = reference(name)
         lines += [f"## {_plain(found.title)}", ""]
@@ -93,7 +108,7 @@ def error_page() -> tuple[str, str]:
     lines = [
         "# Error codes",
         "",
-        "What `topdown explain CODE` prints: what an error means and what to do.",
+        "For people who met an error. What `topdown explain CODE` prints: what an error means and what to do.",
         "",
     ]
     found = pages()
@@ -117,7 +132,7 @@ def document_page() -> tuple[str, str]:
     """Return the keys of every JSON document, from its declaration."""
     lines = ["# JSON documents", ""]
     lines += [
-        "What `--json` prints and what the files of a release hold. `topdown schema NAME` prints the JSON Schema.",
+        "For programmers. What `--json` prints and files hold; `topdown schema NAME` prints the JSON Schema.",
         "",
     ]
     for name, place in DOCUMENTS.items():
@@ -159,7 +174,8 @@ def _json_type(schema: object) -> str:
 def python_pages() -> Iterator[tuple[str, str]]:
     """Yield the public names of both packages, for autodoc."""
     for package in (topdown, pgsr):
-        lines = [f"# Python: {package.__name__}", "", "```{eval-rst}"]
+        about = "For programmers. The public functions and values, from their docstrings."
+        lines = [f"# Python: {package.__name__}", "", about, "", "```{eval-rst}"]
         for name in package.__all__:
             kind = "autoclass" if isinstance(getattr(package, name), type) else "autofunction"
             lines += [
@@ -180,14 +196,27 @@ def write_sources(folder: Path) -> None:
             shutil.copyfile(source, folder / name)
     for name, page in BESIDE.items():
         shutil.copyfile(ROOT / name, folder / page)
-    for page in ("index.md", "which-tool.md", "conf.py"):
+    for page in ("index.md", "which-tool.md", "gallery.md", "conf.py"):
         shutil.copyfile(Path(__file__).with_name(page), folder / page)
     shutil.copytree(Path(__file__).with_name("static"), folder / "static")
+    write_gallery(folder)
     for page, text in (*command_pages(), input_page(), error_page(), document_page(), *python_pages()):
         (folder / page).parent.mkdir(exist_ok=True)
         (folder / page).write_text(text, encoding="utf-8")
     for page in folder.rglob("*.md"):
         page.write_text(_within_site(page.read_text(encoding="utf-8"), page, folder), encoding="utf-8")
+
+
+def write_gallery(folder: Path) -> None:
+    """Make the pictures of the gallery, and put the first screen into the landing page."""
+    with TemporaryDirectory() as scratch:
+        screen = make_gallery(Path(scratch))
+        (folder / "gallery").mkdir()
+        for made in (*Path(scratch).glob("*.svg"), Path(scratch) / "report.html"):
+            shutil.copyfile(made, folder / "gallery" / made.name)
+    index = folder / "index.md"
+    text = index.read_text(encoding="utf-8").replace("<!-- first screen -->", f"```text\n{screen}```")
+    index.write_text(text, encoding="utf-8")
 
 
 def _within_site(text: str, page: Path, folder: Path) -> str:

@@ -13,6 +13,8 @@ from topdown.app import COMMANDS, pages
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
+FOR_WHOM = re.compile(r"For [a-z]")
+GENERATED = ("genindex.html", "search.html")
 
 QUESTIONS = {
     "how do I make my first release": ("tutorials/first-release.html", "topdown generate"),
@@ -73,6 +75,18 @@ def test_three_questions_are_answered_within_two_clicks(site: Path) -> None:
         assert words in re.sub(r"<[^>]+>", "", (site / answer).read_text(encoding="utf-8"))
 
 
+def test_the_landing_page_shows_the_first_screen_and_the_gallery_its_pictures(site: Path) -> None:
+    """Whoever comes first wants to see what it is; a picture that could not be made is an empty frame."""
+    landing = (site / "index.html").read_text(encoding="utf-8")
+    assert "checks passed" in landing
+    gallery = (site / "gallery.html").read_text(encoding="utf-8")
+    for name in ("trade-off", "error-by-size", "noise", "sites", "group-sizes"):
+        (found,) = set(re.findall(rf'src="(_images/{name}[^"]*\.svg)"', gallery))
+        assert (site / found).read_text(encoding="utf-8").rstrip().endswith("</svg>")
+    (report,) = set(re.findall(r'href="(_downloads/[^"]+/report.html)"', gallery))
+    assert "<data " in (site / report).read_text(encoding="utf-8")
+
+
 def test_every_command_and_every_error_has_its_place(site: Path) -> None:
     """A reference that is made from the code leaves nothing out."""
     commands = (site / "reference" / "topdown-commands.html").read_text(encoding="utf-8")
@@ -81,3 +95,17 @@ def test_every_command_and_every_error_has_its_place(site: Path) -> None:
         assert f'id="topdown-{name}"' in commands
     for code in pages():
         assert f'id="{code.lower()}"' in errors
+
+
+def test_every_page_says_first_for_whom_it_is(site: Path) -> None:
+    """A reader who is not meant should know it after one line."""
+    silent = [
+        str(page.relative_to(site))
+        for page in site.rglob("*.html")
+        if page.name not in GENERATED
+        and "_downloads" not in page.parts
+        and not FOR_WHOM.match(
+            re.sub(r"<[^>]+>", "", re.search(r"<article.*?<p>(.*?)</p>", page.read_text(), re.S)[1])
+        )
+    ]
+    assert silent == []

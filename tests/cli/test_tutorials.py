@@ -14,7 +14,8 @@ import pytest
 from tests.helpers.pages import OPTIONAL, run_page
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = [*sorted((DOCS / "tutorials").glob("*.md")), DOCS / "how-to" / "read-a-release.md"]
+COMING_FROM = sorted((DOCS / "coming-from").glob("*.md"))
+PAGES = [*sorted((DOCS / "tutorials").glob("*.md")), DOCS / "how-to" / "read-a-release.md", *COMING_FROM]
 
 
 @pytest.mark.slow
@@ -38,6 +39,13 @@ def test_your_own_country(topdown, tmp_path):
     installed = sum(find_spec(name) is not None for name in OPTIONAL)
     assert run_page(DOCS / "how-to" / "read-a-release.md", topdown) == 3 + installed
     check_files_for_r_and_qgis(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", COMING_FROM, ids=lambda page: page.stem)
+def test_first_lines_for_people_from_elsewhere(topdown, tmp_path, page):
+    """Somebody who tries us beside what she knows types these lines first."""
+    assert run_page(page, topdown) >= 2
 
 
 def check_files_for_r_and_qgis(folder: Path) -> None:

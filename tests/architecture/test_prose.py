@@ -1,0 +1,91 @@
+"""The documentation can be read: sentences of tutorials and reports are plain, long pages begin with a summary."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PLAIN = (
+    *sorted((DOCS / "tutorials").glob("*.md")),
+    *sorted((DOCS / "coming-from").glob("*.md")),
+    DOCS / "site" / "index.md",
+    DOCS / "site" / "gallery.md",
+    DOCS / "explanation" / "what-the-number-means.md",
+)
+REPORTS = [path for path in sorted((ROOT / "topdown").rglob("en.toml")) if "report" in str(path)]
+PAGES = [
+    page
+    for page in (*DOCS.rglob("*.md"), *ROOT.glob("*.md"))
+    if page.name not in ("CHANGELOG.md", "glossary.md")
+]
+LEAST_EASE = 50
+MOST_WORDS = 1500
+
+
+def prose(text: str) -> str:
+    """Return the sentences of a page: no code, tables, headings or addresses; items of lists are sentences."""
+    for block in (r"^```.*?^```", r"^~~~.*?^~~~", r"<!--.*?-->"):
+        text = re.sub(block, "\n\n", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^[ ]*[|#:!].*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^[ ]*([*-]|[0-9]+\.) +", "\n\n", text, flags=re.MULTILINE)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"`[^`]*`", "x", text)
+
+
+def syllables(word: str) -> int:
+    """Count groups of vowels; a silent e at the end and in -ed is none."""
+    found = len(re.findall(r"[aeiouy]+", word))
+    found -= bool(re.search(r"[^aeiouyl]e$", word))
+    found -= bool(re.search(r"[^aeiouydt]ed$", word))
+    return max(found, 1)
+
+
+def reading_ease(text: str) -> float:
+    """Return the reading ease of Flesch (1948): 100 is very easy, 50 fairly hard, 0 for specialists."""
+    sentences = [part for part in re.split(r"[.!?](?=\s|$)|\n\s*\n", text) if re.search(r"[A-Za-z]{2}", part)]
+    words = re.findall(r"[a-z][a-z'-]*", text.lower())
+    return 206.835 - 1.015 * len(words) / len(sentences) - 84.6 * sum(map(syllables, words)) / len(words)
+
+
+def sentences_of(words: object) -> Iterator[str]:
+    """Yield what a report says in sentences, not the heads of its tables."""
+    if isinstance(words, dict):
+        for inner in words.values():
+            yield from sentences_of(inner)
+    elif isinstance(words, str) and len(words.split()) > 5:
+        yield re.sub(r"{\w+}", "x", words)
+
+
+@pytest.mark.parametrize("page", PLAIN, ids=lambda page: page.stem)
+def test_pages_for_newcomers_are_plain(page: Path) -> None:
+    """A page that only specialists can read loses the people it is written for."""
+    assert reading_ease(prose(page.read_text(encoding="utf-8"))) >= LEAST_EASE
+
+
+def test_reports_are_plain() -> None:
+    """A report is read by directors and journalists, whose language it must speak."""
+    assert REPORTS
+    for path in REPORTS:
+        said = "\n\n".join(sentences_of(tomllib.loads(path.read_text(encoding="utf-8"))))
+        assert reading_ease(said) >= LEAST_EASE
+
+
+def test_hard_language_is_found() -> None:
+    """A measure that calls everything plain would find nothing."""
+    hard = "Heterogeneous organisational considerations necessitate comprehensive methodological differentiation."
+    assert reading_ease(hard) < 0
+    assert reading_ease("The cat sat on the mat. It was fat.") > 90
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_long_pages_begin_with_a_summary(page: Path) -> None:
+    """Nobody reads 1,500 words to learn whether they are the right ones."""
+    text = page.read_text(encoding="utf-8")
+    if len(prose(text).split()) > MOST_WORDS:
+        assert re.search(r"^In short: ", "\n".join(text.splitlines()[:20]), re.MULTILINE)
