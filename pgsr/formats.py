@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, UnsetType, convert
 from topdown.formats import json_schema
 from topdown.formats.command_documents import ErrorPage
 from topdown.formats.common import (
+    Charged,
     Count,
     LedgerAttestation,
     LedgerEnd,
@@ -293,7 +294,7 @@ class ReleaseDocument(Part, frozen=True, kw_only=True, tag_field="type", tag="pg
 class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.ledger"):
     """The result of pgsr ledger --json."""
 
-    version: Literal[3] = 3
+    version: Literal[4] = 4
     engine: str
     ledger: LedgerId
     action: Literal["new", "found", "show", "move", "attest", "refund"]
@@ -306,8 +307,8 @@ class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.l
     data_set: str
     neighbours: str
     unit: str
-    loss_name: LossName
-    charged: Rational
+    charged: Charged
+    charged_delta: Rational | UnsetType = UNSET
     n_records: Positive
 
 

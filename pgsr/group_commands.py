@@ -86,7 +86,6 @@ BOUND = ("data_set", "relations", "smallest", "unit")
     help="As for pgsr release.",
 )
 @click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi.")
-@click.option("--rho", is_flag=True, help="Count rho (Gaussian noise), not epsilon; a run file says which.")
 @click.option("--data-set", help="Name of the confidential data set.")
 @click.option(
     "--ledger",
@@ -115,7 +114,6 @@ def ledger(
     run: Path | None,
     *,
     action: Action,
-    rho: bool,
     by: str,
     reason: str,
     record: int | None,
@@ -132,8 +130,7 @@ def ledger(
     settings = settings_of(run, {key: value for key, value in options.items() if value not in (None, ())})
     if "groups" not in settings:
         raise ConfigError("groups is missing", code="C165", fix="add --groups, or give it in the run file")
-    noise = "gaussian" if rho or "rho" in settings else "geometric"
-    binding = binding_of(noise=noise, **{key: settings[key] for key in BOUND if key in settings})
+    binding = binding_of(**{key: settings[key] for key in BOUND if key in settings})
     place = ledger_place(settings["groups"], binding, ledger_of(settings))
     if action == "new":
         return _new_ledger(screen, place, run, settings, options.get("registry") is not None)
@@ -178,7 +175,7 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
             ("up to", f"record {state.up_to.record} of {state.up_to.date}"),
             (
                 "bound to",
-                f"{bound.data_set}; steps {bound.neighbours} of one {bound.unit}; counts {bound.loss_name}",
+                f"{bound.data_set}; one {bound.unit}, {bound.neighbours}",
             ),
         ]
     )
@@ -254,9 +251,10 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
     help="Folder of the ledger's registry (default: that of --groups).",
 )
 @click.option(
-    "--limit",
-    help="Most that may ever be charged to the data set (default: this release, what a crash tore included).",
+    "--rho-limit", help="Most rho of everything charged to the ledger together; else this release alone."
 )
+@click.option("--epsilon-limit", help="Most epsilon of everything together, at --delta-limit.")
+@click.option("--delta-limit", help="Delta of --epsilon-limit; 0 (default): for every delta.")
 @click.option("--limit-reason", help="Why the limit is what it is.")
 @click.option(
     "--simulate", type=int, metavar="SEED", help="On made-up or public groups; NOT-A-RELEASE, not charged."

@@ -13,6 +13,7 @@ from typing import Literal
 
 from pgsr.hierarchy import Sizes
 from topdown.errors import ConfigError
+from topdown.privacy.relation import GROUP_STEPS
 
 WHOLE_GROUPS = {"household", "appears"}
 """Steps of which a whole group is the unit; the second is protected by no release, so that it never stands alone."""
@@ -47,9 +48,15 @@ def stated_steps(covered: Sequence[Relation]) -> tuple[Relation, ...]:
 
 
 def relation_name(relations: tuple[Relation, ...], smallest: int) -> str:
-    """Return the neighbour relation as a ledger is bound to it: "move", "move+new", "move+new of size 0 or 1"."""
+    """Return the neighbour relation that a ledger is charged under, such as "steps of group sizes: move+new"."""
     words: dict[str, str] = {"new": "new of size 0 or 1"} if smallest == 0 else {}
-    return "+".join(words.get(relation, relation) for relation in relations)
+    names = "+".join(words.get(relation, relation) for relation in relations)
+    return names if "household" in relations else GROUP_STEPS + names
+
+
+def bound_relation(relations: tuple[Relation, ...], smallest: int) -> str:
+    """Return the relation of a ledger for a release: of persons who are there or not, or its steps of whole groups."""
+    return relation_name(relations, smallest) if "household" in relations else "add_remove"
 
 
 NUMBER = "number of groups"

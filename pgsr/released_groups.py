@@ -42,7 +42,7 @@ from topdown.formats import json_bytes
 from topdown.verify.check_ledger import check_order
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.findings import Findings
-from topdown.verify.ledger_reader import Charge, LedgerFile, Opened, load_ledger
+from topdown.verify.ledger_reader import GROUP_STEPS, Charge, LedgerFile, Opened, load_ledger
 from topdown.verify.strict_reader import UnreadableError, open_inside, parse_json, read_bytes
 from topdown.verify.strict_reader import sha256_of as digest_of
 
@@ -238,8 +238,8 @@ def check_ledger(files: ReleasedFiles) -> Findings:
     _check_parts(check, files, ledger, commit.files)
     charged = sum((fraction(intent.loss) for intent in mine.values()), Fraction(0))
     check.text = (
-        f"{first.loss_name} {charged} charged for this release in {len(mine)} intents; "
-        f"chain of {len(ledger.lines)} records unbroken, {ledger.charged} charged so far"
+        f"{document['privacy']['loss_name']} {charged} charged for this release in {len(mine)} intents; "
+        f"chain of {len(ledger.lines)} records unbroken, so far charged: {ledger.charged_words}"
     )
     return check
 
@@ -264,22 +264,21 @@ def _check_charges(check: Findings, files: ReleasedFiles, bound: Opened, mine: l
     document = files.certificate
     stated, sizes = document["privacy"], document["sizes"]
     new = "new of size 0 or 1" if sizes["smallest"] == 0 else "new"
+    steps = "+".join(new if s == "new" else s for s in stated["relations"])
+    persons = "household" not in stated["relations"]
     laws = {
         level["name"]: (LAWS[stated["noise"]], Fraction(level["parameter"]), 1, level["sensitivity"])
         for level in document["levels"]
     }
     expected: dict[str, tuple[object, object]] = {
-        "kind of loss": (bound.loss_name, stated["loss_name"]),
         "unit of privacy": (bound.unit, stated["unit"]),
-        "neighbour steps": (
-            bound.neighbours,
-            "+".join(new if s == "new" else s for s in stated["relations"]),
-        ),
+        "relation": (bound.neighbours, "add_remove" if persons else steps),
         "loss": (fraction(mine[0].loss) if mine else None, Fraction(stated["loss"])),
         "range of levels": (list(mine[0].covers) if mine else [], files.level_names),
     }
     for intent in mine:
         drawn = [(x.level, (x.law, x.scale, x.shift, x.coordinates)) for x in intent.laws]
+        expected["neighbour steps"] = (intent.neighbours, f"{GROUP_STEPS}{steps}" if persons else steps)
         expected["noise"] = (drawn, [(level, laws.get(level)) for level in intent.covers])
         expected["statistics published exactly"] = (list(intent.exact), stated["conditional_on"])
         expected["plan"] = (intent.plan_hash, document["plan_hash"])

@@ -44,6 +44,7 @@ from pgsr.group_files import (
 from pgsr.group_tables import check_totals, origin_of_groups
 from pgsr.hierarchy import Hierarchy
 from pgsr.level_noise import Calibration, NoiseSource, calibrate
+from pgsr.neighbours import relation_name
 from pgsr.prepared_release import (
     Prepared,
     Release,
@@ -66,6 +67,7 @@ from topdown.privacy.ledger import (
     Journal,
     Ledger,
     LedgerLocation,
+    Limits,
     MeasuredPart,
     NoiseCharge,
     PartSize,
@@ -300,7 +302,7 @@ class _GroupSizes:
         return NoiseSource()
 
     def charge(self, so_far: Fraction) -> NoiseCharge:
-        plan, most = self.plan, self.policy.most
+        plan = self.plan
         return NoiseCharge(
             release=f"{self.location.binding.data_set}-{plan.plan_hash[:8]}",
             plan_hash=plan.plan_hash,
@@ -309,10 +311,17 @@ class _GroupSizes:
                 for level, law in level_laws(plan.calibration, plan.hierarchy.level_names).items()
             },
             exact=tuple(plan.sections["privacy"]["conditional_on"]),
-            # Without a limit: this release, and what of it has to be drawn again after a crash.
-            limit=plan.calibration.loss + so_far if most is None else most,
-            limit_reason=self.policy.reason,
+            limits=self.policy.limits or self._alone(so_far),
+            neighbours=relation_name(plan.calibration.relations, plan.sizes.smallest),
         )
+
+    def _alone(self, so_far: Fraction) -> Limits:
+        """Return limits that leave room for this release, and what of it has to be drawn again after a crash."""
+        loss = self.plan.calibration.loss + so_far
+        reason = self.policy.reason
+        if self.plan.calibration.noise == "gaussian":
+            return Limits(rho=loss, reason=reason)
+        return Limits(epsilon=loss, reason=reason)
 
     def open_records(self) -> None:
         """Go on: the groups were read and checked before."""

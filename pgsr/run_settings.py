@@ -23,8 +23,8 @@ from pgsr.exact_arguments import fraction
 from pgsr.formats import LedgerState, Names
 from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy, refuse_other
 from pgsr.hierarchy import Hierarchy, Sizes
-from pgsr.level_noise import LOSS_NAMES, Budget
-from pgsr.neighbours import Relation, default_steps, relation_name, steps_in_order
+from pgsr.level_noise import Budget
+from pgsr.neighbours import Relation, bound_relation, default_steps, steps_in_order
 from pgsr.vectors import Kind
 from topdown import __version__
 from topdown.arrays import Ints
@@ -32,9 +32,16 @@ from topdown.errors import ConfigError
 from topdown.formats.strict_toml import read_toml
 from topdown.inputs import NO_TOTALS, ControlTotals
 from topdown.output_paths import checked_name
-from topdown.privacy.ledger import Disk, LedgerBinding, LedgerLocation, RecordsFile, ledger_history
+from topdown.privacy.ledger import (
+    Disk,
+    LedgerBinding,
+    LedgerLocation,
+    Limits,
+    RecordsFile,
+    charged_fields,
+    ledger_history,
+)
 from topdown.privacy.ledger.ledger_file import check_ledger, create_ledger, ledger_missing, read_ledger
-from topdown.privacy.ledger.ledger_records import exact_text
 
 DATA_SET, UNIT = "groups", "person"
 FOLDER = "ledger"  # of the ledger, beside the groups; its registry lies with the groups
@@ -67,7 +74,6 @@ def binding_of(
     relations: Sequence[Relation] | None = None,
     smallest: int = 1,
     unit: str = UNIT,
-    noise: str = "geometric",
 ) -> LedgerBinding:
     """Return what the ledger of a data set is bound to; see `Plan` for the arguments.
 
@@ -77,7 +83,7 @@ def binding_of(
     checked_name(data_set, "data set")
     checked_name(unit, "unit of privacy")
     steps = steps_in_order(default_steps(smallest) if relations is None else relations)
-    return LedgerBinding(data_set, relation_name(steps, smallest), unit, LOSS_NAMES[noise])
+    return LedgerBinding(data_set, bound_relation(steps, smallest), unit)
 
 
 def ledger_place(groups: Path | None, binding: LedgerBinding, file: LedgerFile) -> LedgerLocation:
@@ -134,7 +140,7 @@ def ledger_state(
         "registry": str(place.registry),
         "head": book.head,
         **vars(bound),
-        "charged": exact_text(book.charged),
+        **charged_fields(book),
         "n_records": len(book.entries),
     }
     return convert(plain | ledger_history(book), LedgerState)
@@ -243,7 +249,7 @@ class Plan:
 
     def binding(self, data_set: str = DATA_SET) -> LedgerBinding:
         """Return what the ledger of a data set must be bound to (ConfigError C130: a name that is no file's)."""
-        return binding_of(data_set, self.steps, self.sizes.smallest, self.unit, self.budget.noise)
+        return binding_of(data_set, self.steps, self.sizes.smallest, self.unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,7 +315,8 @@ class Policy:
     """What may be charged.
 
     Args:
-        limit: the most that may ever be charged to the data set, exact; None: this release, what a crash tore included.
+        rho_limit, epsilon_limit, delta_limit: the most that everything charged to the data set may cost together, exact
+            (see `topdown.privacy.ledger.Limits`); none: this release alone, what a crash tore included.
         reason: why, if someone wrote it down.
         again: release although the ledger holds this very plan already.
         resume: go on with a run that was interrupted in the folder, with the noise that is whole; a part that was
@@ -319,14 +326,15 @@ class Policy:
         ConfigError: a limit that is no exact number above 0 (C142-C144), or a reason no ledger can hold (C166).
     """
 
-    limit: object = None
+    rho_limit: object = None
+    epsilon_limit: object = None
+    delta_limit: object = None
     reason: str = ""
     again: bool = False
     resume: bool = False
 
     def __post_init__(self) -> None:
-        if self.limit is not None:
-            fraction("limit", self.limit)
+        _ = self.limits
         if len(self.reason) > MOST_TEXT or not self.reason.isprintable():
             raise ConfigError(
                 f"the reason of the limit is longer than {MOST_TEXT} characters, or has one that cannot be printed",
@@ -335,9 +343,27 @@ class Policy:
             )
 
     @property
-    def most(self) -> Fraction | None:
-        """The exact limit."""
-        return None if self.limit is None else fraction("limit", self.limit)
+    def limits(self) -> Limits | None:
+        """The exact limits, if any."""
+        given = {
+            name: fraction(f"{name} limit", value)
+            for name, value in (
+                ("rho", self.rho_limit),
+                ("epsilon", self.epsilon_limit),
+                ("delta", self.delta_limit),
+            )
+            if value is not None
+        }
+        if not given:
+            return None
+        try:
+            return Limits(**given, reason=self.reason)
+        except ValueError:
+            raise ConfigError(
+                "a delta limit is one of epsilon at that delta, below 1",
+                code="C166",
+                fix="give an epsilon limit beside it",
+            ) from None
 
 
 PATHS = ("groups", "hierarchy", "public", "ledger", "registry", "out")
@@ -367,7 +393,9 @@ class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ledger: str | None = None
     ledger_id: str | None = None
     registry: str | None = None
-    limit: Fraction | None = None
+    rho_limit: Fraction | None = None
+    epsilon_limit: Fraction | None = None
+    delta_limit: Fraction | None = None
     limit_reason: str | None = None
     ignore: tuple[str, ...] | None = None
     rows: int | None = None
@@ -425,7 +453,8 @@ def ledger_of(settings: Settings) -> LedgerFile:
 
 def policy_of(settings: Settings, *, again: bool, resume: bool) -> Policy:
     """Return what may be charged."""
-    return Policy(settings.get("limit"), settings.get("limit_reason", ""), again, resume)
+    limits = _some(settings, "rho_limit", "epsilon_limit", "delta_limit")
+    return Policy(**limits, reason=settings.get("limit_reason", ""), again=again, resume=resume)
 
 
 def _some(settings: Settings, *names: str) -> dict[str, Any]:

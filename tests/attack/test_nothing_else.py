@@ -144,7 +144,7 @@ def test_a_run_that_spends_nothing_says_the_same_of_neighbours(tmp_path: Path, s
         run = toy_run(folder, "plain", "bounded")
         (folder / "plain.csv").write_text(records)
         if stop == "limit":
-            run.write_text(run.read_text().replace('limit = "100"', 'limit = "1"'))
+            run.write_text(run.read_text().replace('rho_limit = "100"', 'rho_limit = "1"'))
         assert topdown("ledger", "new", run).code == 0
         if stop == "plan":
             said.append(topdown("plan", run, "--json"))

@@ -17,6 +17,7 @@ from topdown.privacy.ledger import (
     Intent,
     LedgerBinding,
     LedgerLocation,
+    Limits,
     attest,
     create_ledger,
     is_newest,
@@ -27,7 +28,7 @@ from topdown.privacy.ledger import (
 
 RECORDS = Path("/records")
 PATHS = (Path("/first/ledger.jsonl"), Path("/second/ledger.jsonl"))
-BINDING = LedgerBinding("people", "bounded", "person", "rho")
+BINDING = LedgerBinding("people", "bounded", "person")
 LAW = DrawnLaw("discrete_gaussian", Fraction(1), 1, 2, "land", "total")
 Copy = dict[Path, bytes]
 
@@ -51,9 +52,9 @@ class World:
         self.old.append(self.disk.saved(lambda _: True))
         self.n_charges += 1
         journal = f"{self.n_charges:032x}"
-        intent = Intent(f"r{journal}", journal, (LAW,), (), 1, ("land",), journal)
+        intent = Intent(f"r{journal}", journal, (LAW,), (), 1, ("land",), journal, "bounded")
         with open_ledger(self.at(i), self.disk) as ledger:
-            ledger.intent(intent, Fraction(100))
+            ledger.intent(intent, Limits(Fraction(100)))
         self.drawn += intent.loss
 
     def put_back(self, keep: Callable[[Path], bool]) -> None:
@@ -113,8 +114,10 @@ def outcome(moves: tuple[str, ...]) -> list[str]:
             confirmed = is_newest(path, book, RECORDS, world.disk)
         except BudgetError:
             continue
-        if confirmed and book.charged < world.drawn and not book.attestations:
-            wrong.append(f"{path} states {book.charged} of {world.drawn} after {', '.join(moves)}")
+        if confirmed and sum(book.charged.values(), Fraction(0)) < world.drawn and not book.attestations:
+            wrong.append(
+                f"{path} states {sum(book.charged.values(), Fraction(0))} of {world.drawn} after {', '.join(moves)}"
+            )
     return wrong
 
 

@@ -235,7 +235,7 @@ def _forge(file: str, change: Callable[[Path], None]) -> Move:
 def _flatter(certificate: Path) -> None:
     """Make a certificate promise less loss than there was."""
     text = certificate.read_text()
-    certificate.write_text(text.replace('"charged": "2"', '"charged": "1"').replace("85 times", "75 times"))
+    certificate.write_text(text.replace('"rho": "2"', '"rho": "1"').replace("85 times", "75 times"))
 
 
 def _cut(book: Path) -> None:

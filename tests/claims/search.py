@@ -64,7 +64,7 @@ def false_claims(world: World, move: Move) -> Iterator[str]:
 
 def _of_statement(world: World, one: dict[str, Any]) -> Iterator[str]:
     owed = world.seen.owed(elsewhere=one["elsewhere"])
-    if Fraction(one["charged"]) < owed:
+    if sum(map(Fraction, one["charged"].values())) < owed:
         yield f"{STATED_IN_FULL}: {one['at']} states {one['charged']} for everything; {owed} was drawn"
     if world.mechanism == "optimal" and Fraction(one["charged_delta"]) < DELTA * owed / COST:
         yield f"{STATED_IN_FULL}: {one['at']} states delta {one['charged_delta']}; {owed} was drawn"

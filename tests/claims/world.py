@@ -66,7 +66,15 @@ class Pair:
     def charged(self) -> Fraction:
         """Every loss that the ledger holds."""
         lines = [json.loads(line) for line in (self.ledger or b"").splitlines()]
-        return sum((Fraction(line["loss"]) for line in lines if "loss" in line), Fraction(0))
+        losses = (Fraction(line["loss"]) for line in lines if "loss" in line)
+        return sum(losses, Fraction(0)) + sum(
+            _rho_of_choice(
+                line["epsilon"],
+                (1 + Fraction(line["rate"]) * (Fraction(line["base"]) - 1)) / (1 - Fraction(line["rate"])),
+            )
+            for line in lines
+            if line["kind"] == "choice"
+        )
 
     @property
     def fits(self) -> bool:
@@ -158,14 +166,15 @@ class World:
         body, ledger = body_of("toy", str(COST)), {}
         if self.mechanism != "discrete_gaussian":
             body = body.replace("rho =", "epsilon =")
+            ledger = {"rho_limit": None, "epsilon_limit": str(LIMIT)}
         if self.mechanism == "optimal":
             body = body.replace(f'epsilon = "{COST}"', f'epsilon = "{COST}"\ndelta = "{DELTA}"')
-            ledger = {"delta_limit": str(DELTA * LIMIT / COST)}
+            ledger["delta_limit"] = str(DELTA * LIMIT / COST)
         path.parent.mkdir(exist_ok=True)
         path.write_text(self._run_text(body, name, records, leaves, ledger, mechanism=self.mechanism))
 
     def _run_text(
-        self, body: str, name: str, records: str, leaves: str, ledger: dict[str, str], **top: str
+        self, body: str, name: str, records: str, leaves: str, ledger: dict[str, str | None], **top: str
     ) -> str:
         ignored = {} if "schema" in top else {"ignore": ["job"]}
         return run_text(
@@ -174,7 +183,7 @@ class World:
             release={"id": name, "data_set": "people"},
             input={"records": records, "leaves": leaves} | ignored,
             geography={"prefix_lengths": [1, 2, 3]},
-            ledger={"path": "book/people.jsonl", "limit": str(LIMIT)} | ledger,
+            ledger={"path": "book/people.jsonl", "rho_limit": str(LIMIT)} | ledger,
         )
 
     def _write_extension(self) -> None:
@@ -190,7 +199,7 @@ class World:
 
     def write_groups(self, path: Path, groups: str, regions: str) -> None:
         """Write a run file of group sizes that costs as much, with the same limit."""
-        settings = {"groups": groups, "hierarchy": regions, "epsilon": str(COST), "limit": str(LIMIT)}
+        settings = {"groups": groups, "hierarchy": regions, "epsilon": str(COST), "epsilon_limit": str(LIMIT)}
         settings |= {"data_set": "groups", "ledger": "book/groups.jsonl"}
         path.parent.mkdir(exist_ok=True)
         path.write_text("sizes = 4\n" + "".join(f'{key} = "{value}"\n' for key, value in settings.items()))
@@ -301,6 +310,11 @@ class World:
         return stated, new
 
 
+def _rho_of_choice(epsilon: str, odds: Fraction) -> Fraction:
+    """Return what a choice costs as zCDP, which is less than its epsilon: what limits of either kind count at least."""
+    return Fraction(epsilon) * (odds - 1) / (odds + 1)
+
+
 def _drawn(part: Path) -> Iterator[tuple[str, Fraction]]:
     """Yield a name that no other draw has, and the loss, of a file of noisy answers or of a choice."""
     release = part.parents[2]
@@ -308,7 +322,8 @@ def _drawn(part: Path) -> Iterator[tuple[str, Fraction]]:
     if part.parent.parent.name == "choice":
         certificate = release / "certificate.json"
         if certificate.exists():
-            yield f"choice of {release.name}", Fraction(json.loads(certificate.read_text())["loss"])
+            said = json.loads(certificate.read_text())
+            yield f"choice of {release.name}", _rho_of_choice(said["epsilon"], Fraction(said["exp_epsilon"]))
         return
     if (release / "plan.json").exists():
         losses = {

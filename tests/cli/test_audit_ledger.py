@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from topdown.privacy.accountant import Composition
-from topdown.privacy.ledger import DrawnLaw, Intent, LedgerBinding, LedgerLocation, create_ledger, open_ledger
+from topdown.privacy.ledger import (
+    DrawnLaw,
+    Intent,
+    LedgerBinding,
+    LedgerLocation,
+    Limits,
+    create_ledger,
+    open_ledger,
+)
 
 LEDGER = Path("toy") / "ledger" / "persons.jsonl"
 
@@ -33,7 +41,7 @@ def test_two_releases_are_one_composition(topdown, twice, check):
     check(said.document)
     (row,) = said.document["secrets"]
     assert [r["loss"] for r in said.document["releases"]] == ["2", "1"]
-    assert (said.document["charged"], row["rho"]) == ("3", "3")
+    assert (said.document["charged"], row["rho"]) == ({"rho": "3"}, "3")
     apart = [topdown("audit", f"release{n}", "--json").document["secrets"][0] for n in (0, 1)]
     low, high = map(Fraction, row["epsilon"]["1e-10"])
     assert max(Fraction(a["epsilon"]["1e-10"][1]) for a in apart) < low
@@ -62,13 +70,13 @@ def ledger_of(
 ) -> Path:
     """Write a ledger with one charge for each tuple of laws; the last one is not finished."""
     folder.mkdir()
-    binding = LedgerBinding("people", neighbours, "household", laws[0][0].loss_name)
+    binding = LedgerBinding("people", neighbours, "household")
     path = folder / "ledger.jsonl"
     place = create_ledger(LedgerLocation(path, folder, "", binding))
     with open_ledger(place) as ledger:
         for number, drawn in enumerate(laws):
-            intent = Intent(f"r{number}", "ab" * 32, drawn, exact, 1, ("block",), f"j{number}")
-            ledger.intent(intent, Fraction(1000))
+            intent = Intent(f"r{number}", "ab" * 32, drawn, exact, 1, ("block",), f"j{number}", neighbours)
+            ledger.intent(intent, Limits(Fraction(1000)))
     return path
 
 
@@ -90,9 +98,9 @@ def test_presence_has_a_row_for_replacement_beside_it(topdown, tmp_path):
 def test_shifts_other_than_one_are_composed_as_they_are(topdown, tmp_path):
     """A count that one change moves by two loses four times the rho of one moved by one."""
     law = DrawnLaw("discrete_gaussian", Fraction(8), 2, 3, "block", "sizes")
-    said = topdown("audit", "--ledger", ledger_of(tmp_path / "l", "move", [(law,)]), "--json")
+    said = topdown("audit", "--ledger", ledger_of(tmp_path / "l", "household", [(law,)]), "--json")
     (row,) = said.document["secrets"]
-    assert (row["kind"], row["rho"], said.document["charged"]) == ("step", "3/4", "3/4")
+    assert (row["kind"], row["rho"], said.document["charged"]) == ("step", "3/4", {"rho": "3/4"})
 
 
 def test_pure_losses_add_up(topdown, tmp_path, check):
@@ -111,7 +119,7 @@ def test_pure_losses_add_up(topdown, tmp_path, check):
 
 def test_an_empty_ledger_and_no_ledger(topdown, tmp_path):
     """A book without a charge has no number; a file that is no ledger is refused."""
-    binding = LedgerBinding("people", "bounded", "person", "rho")
+    binding = LedgerBinding("people", "bounded", "person")
     create_ledger(LedgerLocation(tmp_path / "new.jsonl", tmp_path, "", binding))
     assert "Nothing was ever charged" in topdown("audit", "--ledger", tmp_path / "new.jsonl").out
     (tmp_path / "x").write_text("")

@@ -50,7 +50,7 @@ def test_the_whole_way(topdown, land, released, check):
     assert {m["law"] for m in queries} == {"optimal_integer"}
     assert Fraction(privacy["delta"]) == sum(Fraction(m["delta"]) for m in queries)
     book = read_ledger(land / LEDGER)
-    assert (Fraction(4), Fraction(1, 100_000)) == (book.charged, book.charged_delta)
+    assert ({"epsilon_delta": 4}, Fraction(1, 100_000)) == (book.charged, book.charged_delta)
     audit = topdown("audit", released, "--json").document
     check(audit)
     assert audit["certificate_agrees"] is True

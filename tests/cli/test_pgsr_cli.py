@@ -113,7 +113,7 @@ def test_the_certificate_schema_can_fail(practice, capsys, check, break_it):
         (["--sizes", "2"], "D133"),
         (["--total", "7"], "D136"),
         (["--mechanism", "M_c^ch", "--calibration", "published"], "C162"),
-        (["--limit", "1/4"], "B004"),
+        (["--epsilon-limit", "1/4"], "B004"),
         (["--nonsense"], "C005"),
     ],
 )

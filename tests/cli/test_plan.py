@@ -129,7 +129,7 @@ def test_final_refuses_open_answers(topdown, toy, tmp_path):
 
 def test_plan_warns_when_the_ledger_is_too_small(topdown, toy, tmp_path):
     """Somebody who plans over the limit must hear it now, not in the secure room."""
-    run = toy(tmp_path / "toy", lambda text: re.sub(r'limit = "[^"]*"', 'limit = "1"', text))
+    run = toy(tmp_path / "toy", lambda text: re.sub(r'rho_limit = "[^"]*"', 'rho_limit = "1"', text))
     document = topdown("plan", run, "--json").document
     assert [w["code"] for w in document["warnings"]] == ["B004", "H001"]
 

@@ -21,7 +21,11 @@ def write(folder, toy, kind, budget="2"):
     """Write a toy run of a kind with a budget; return the run file."""
     run = toy(folder)
     (folder / "free.toml").write_text(inexact_toy())
-    text = run.read_text().replace('rho = "2"', f'rho = "{budget}"').replace("limit = ", 'limit = "100" # ')
+    text = (
+        run.read_text()
+        .replace('rho = "2"', f'rho = "{budget}"')
+        .replace("rho_limit = ", 'rho_limit = "100" # ')
+    )
     for old, new in (OTHER[kind] | {'invariants = "toy"': 'invariants = "free.toml"'}).items():
         assert old in text
         text = text.replace(old, new)

@@ -16,7 +16,7 @@ def two(toy, tmp_path):
     """Write a toy run, and another with four times the budget."""
     one, other = toy(tmp_path / "a"), toy(tmp_path / "b")
     other.write_text(
-        other.read_text().replace('rho = "2"', 'rho = "8"').replace("limit = ", 'limit = "9" # ')
+        other.read_text().replace('rho = "2"', 'rho = "8"').replace("rho_limit = ", 'rho_limit = "9" # ')
     )
     return one, other
 

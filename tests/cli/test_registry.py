@@ -38,7 +38,9 @@ def first_line() -> bytes:
 @pytest.fixture
 def run(toy) -> Path:
     """Write the toy census with room for three releases."""
-    return toy(Path("toy"), lambda text: re.sub('^limit = "[0-9]+"', 'limit = "6"', text, flags=re.MULTILINE))
+    return toy(
+        Path("toy"), lambda text: re.sub('^rho_limit = "[0-9]+"', 'rho_limit = "6"', text, flags=re.MULTILINE)
+    )
 
 
 def test_a_ledger_put_back_to_its_first_line_is_refused(topdown, run):
@@ -273,10 +275,9 @@ def test_moved_records_take_their_registry_along(topdown, run):
     assert topdown("ledger", "move", run, "--from", "toy").code == 0
     assert not registry_is_there()
     assert release(topdown, run, "r1").code == 0
-    assert (
-        json.loads(Path("r1/certificate.json").read_text())["privacy"]["everything_released"]["charged"]
-        == "4"
-    )
+    assert json.loads(Path("r1/certificate.json").read_text())["privacy"]["everything_released"][
+        "charged"
+    ] == {"rho": "4"}
 
 
 def test_a_ledger_with_a_witness_of_the_former_format_is_taken_over(topdown, run):
@@ -309,13 +310,14 @@ def test_the_head_that_is_kept_apart_is_that_of_the_last_line(topdown, run):
     assert len(said.strip().splitlines()) == 1
 
 
-def test_the_refusal_of_another_kind_of_loss_says_what_the_first_ledger_counts(topdown, run):
+def test_the_refusal_of_a_second_ledger_says_what_the_first_one_protects(topdown, run):
     """Told to use a ledger that then refuses the plan, an office would find no way on."""
     other = run.with_name("other.toml")
-    text = run.read_text().replace('mechanism = "discrete_gaussian"', 'mechanism = "geometric"')
-    text = text.replace("rho =", "epsilon =").replace("persons.jsonl", "other.jsonl")
-    lines = [line for line in text.splitlines() if not line.startswith("id = ") or "-r1" in line]
-    other.write_text("\n".join(lines) + "\n")
+    text = run.read_text().replace('neighbours = "bounded"', 'neighbours = "add_remove"')
+    lines = text.replace("persons.jsonl", "other.jsonl").splitlines()
+    other.write_text(
+        "\n".join(line for line in lines if not line.startswith("id = ") or "-r1" in line) + "\n"
+    )
     said = topdown("ledger", "new", other)
     assert (said.code, "B017" in said.err) == (2, True)
-    assert "that one counts rho of one person, bounded, and no other loss" in " ".join(said.err.split())
+    assert "it protects one person under bounded" in " ".join(said.err.split())

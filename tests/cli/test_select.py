@@ -70,7 +70,7 @@ def test_nothing_about_the_sample_leaves(topdown, run):
 
 def test_orders_and_frequent_answers(topdown, run, check):
     """Each kind of choice goes the same way, and keeps to what could be chosen."""
-    run.write_text(run.read_text().replace("limit = ", 'limit = "100" # '))
+    run.write_text(run.read_text().replace("rho_limit = ", 'rho_limit = "100" # '))
     order = ("select", "order", run, "--candidates", "offices.csv", "--epsilon", "1", "--yes", "--json")
     for out, more in (("order", ("--most-records", 500)), ("choices", ())):
         said = topdown(*order, "--out", out, *more)
@@ -196,7 +196,7 @@ def test_a_choice_that_comes_out_the_same_again_is_told_from_the_first(topdown, 
 
 def test_the_limit_of_the_ledger_holds_for_choices(topdown, run):
     """A choice beyond the limit that is drawn all the same spends what was not granted."""
-    run.write_text(run.read_text().replace("limit = ", 'limit = "1/100" # '))
+    run.write_text(run.read_text().replace("rho_limit = ", 'rho_limit = "1/100" # '))
     said = topdown("select", "sites", run, *SITES, "--out", "x")
     assert (said.code, "error[B004]" in said.err, "--epsilon" in said.err) == (2, True, True)
     assert "nothing" in said.err.split("this run spent")[-1]

@@ -60,7 +60,7 @@ columns = ["county"]
 
 [ledger]
 path = "ledger.jsonl"
-limit = "20"
+rho_limit = "20"
 {ledger[ledger.index("[budget]") :]}"""
     )
     return with_ledger(run)

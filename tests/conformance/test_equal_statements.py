@@ -8,7 +8,7 @@ import pytest
 
 from pgsr.privacy_section import account_step
 from topdown.privacy.accountant import PureLoss
-from topdown.privacy.ledger import Book, DrawnLaw, Intent, LedgerBinding, Opened
+from topdown.privacy.ledger import LEDGER_VERSION, Book, DrawnLaw, Intent, LedgerBinding, Opened
 from topdown.privacy.statement import Claim, Measurement, attribute_rows
 from topdown.publish.ledger_statement import spent_statement
 from topdown.verify import ALPHAS, MovedCounts, loss_of
@@ -41,10 +41,10 @@ def spent(noise: str, parameters: list[Fraction]) -> dict:
         DrawnLaw(LAWS[noise], parameter, 1, 2, level, "total")
         for parameter, level in zip(parameters, levels, strict=True)
     )
-    binding = LedgerBinding("people", "bounded", "person", laws[0].loss_name)
+    binding = LedgerBinding("people", "bounded", "person")
     book = Book()
-    book.add(Opened("0" * 16, 2, *vars(binding).values()), "2020-01-01T00:00:00Z", "0" * 64)
-    book.add(Intent("r", "p", laws, (), 1, levels, "j"), "2020-01-01T00:00:01Z", "1" * 64)
+    book.add(Opened("0" * 16, LEDGER_VERSION, *vars(binding).values()), "2020-01-01T00:00:00Z", "0" * 64)
+    book.add(Intent("r", "p", laws, (), 1, levels, "j", "bounded"), "2020-01-01T00:00:01Z", "1" * 64)
     return spent_statement(book)["secrets"][0]
 
 

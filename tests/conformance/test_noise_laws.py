@@ -103,6 +103,7 @@ def test_the_loss_is_that_of_the_drawn_law(law: NoiseLaw) -> None:
             parameter=str(plan.parameter),
             shift=shift,
             coordinates=counts,
+            weights=plan.weights,
             level="land",
             query="total",
             attributes=(),
@@ -234,6 +235,6 @@ def test_verify_knows_what_neighbours_change(name: str) -> None:
     assert own.shifts == mine.shifts
     assert (own.l1, own.l2_squared) == (mine.l1_sensitivity(query), mine.l2_sensitivity_squared(query))
     assert own.states_presence == mine.states_presence
-    assert own.stated == tuple((c.kind, c.n_charges) for c in stated_changes(name, "person"))
+    assert own.stated == tuple((c.kind, c.neighbours) for c in stated_changes(name, "person"))
     for rate, base in ((Fraction(1, 3), Fraction(2)), (Fraction(9, 10), Fraction(11, 10))):
         assert own.sampled_odds(rate, base) == mine.sampled_odds(rate, base)

@@ -72,7 +72,7 @@ def main() -> None:
                     "commits": len(book.committed),
                     "left": [p.name for p in out.rglob("*") if p.suffix in (".drawn", ".tmp")],
                     "verified": verify(out).ok,
-                    "charged": str(book.charged / next(iter(book.intents.values())).loss),
+                    "charged": str(sum(book.charged.values()) / next(iter(book.intents.values())).loss),
                 }
             ),
             flush=True,

@@ -73,7 +73,7 @@ def main() -> None:
                     "kept": all(after.get(k) == v for k, v in before.items()),
                     "parts": len(after),
                     "left": [p.name for p in (folder / "out").rglob("*") if p.suffix in (".drawn", ".tmp")],
-                    "charged": str(book.charged),
+                    "charged": str(sum(book.charged.values())),
                     "covers": [list(i.covers) for i in book.intents.values()],
                     "commits": len(book.committed),
                 }

@@ -124,7 +124,7 @@ def main() -> None:
         if mode == "twice" and disturbed:
             ends.append(run(folder, ledger_id, 1 + (7 * step) % 37, "kill"))
             torn += finals(folder)
-        drawn, spent = recorded(folder), str(read_ledger(folder / "book.jsonl").charged)
+        drawn, spent = recorded(folder), str(sum(read_ledger(folder / "book.jsonl").charged.values()))
         ends.append(run(folder, ledger_id, 0, ""))
         book = read_ledger(folder / "book.jsonl")
         files = {
@@ -141,7 +141,7 @@ def main() -> None:
                     "kept": all(files.get(part) == sha256 for part, sha256 in drawn.items()),
                     "failed": [check.name for check in verify(folder / "out") if not check.ok],
                     "covers": [list(intent.covers) for intent in book.intents.values()],
-                    "charged": str(book.charged),
+                    "charged": str(sum(book.charged.values())),
                     "commits": len(book.committed),
                 }
             ),

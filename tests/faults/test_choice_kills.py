@@ -20,7 +20,7 @@ def census(tmp_path) -> Path:
     """Write a run file, leaves, records and candidates of a land of four blocks; return its folder."""
     codes = ["1101", "1102", "1201", "1202"]
     people = [(code, "home", "female", "18_64", 3) for code in codes]
-    with_ledger(write_census(tmp_path, [(code, 9, 0, 0) for code in codes], people, limit="100"))
+    with_ledger(write_census(tmp_path, [(code, 9, 0, 0) for code in codes], people, rho_limit="100"))
     (tmp_path / "offices.csv").write_text("candidate,geocode\nA,1101\nB,1102\nC,12\n")
     return tmp_path
 

@@ -31,11 +31,17 @@ from topdown.privacy.ledger import (
     DrawnLaw,
     Journal,
     Ledger,
-    LedgerBinding,
+    Limits,
     MeasuredPart,
     NoiseCharge,
     open_ledger,
 )
+
+
+def weights_at(delta: Fraction) -> tuple[str, ...]:
+    """Return the weights of a law whose last value has a probability of delta."""
+    last = int(2**128 * delta)
+    return str(2**128 - 2 * last), str(last)
 
 
 def naive(disk: ModelDisk, world: World) -> None:
@@ -47,7 +53,7 @@ def naive(disk: ModelDisk, world: World) -> None:
             disk.sync_folder(path.parent)
     with open_ledger(world.place, disk) as ledger:
         if not ledger.book.intents:
-            ledger.intent(SPEND.intent(tuple(LAWS), 1, "j"), SPEND.limit)
+            ledger.intent(SPEND.intent(tuple(LAWS), 1, "j"), SPEND.limits)
 
 
 def violations(protocol, depth: int, under_way: int = 0) -> tuple[int, list[str]]:
@@ -105,18 +111,22 @@ def test_pairs_are_charged_like_any_loss(monkeypatch):
     """A crash must not leave a draw whose epsilon is charged and whose delta is not."""
     deltas = {"land": Fraction(1, 6_000), "block": Fraction(1, 4_000)}
     laws = {
-        level: (DrawnLaw("optimal_integer", LOSSES[level] / 2, 1, 2, level, "total", (), delta),)
+        level: (
+            DrawnLaw(
+                "optimal_integer", LOSSES[level] / 2, 1, 2, level, "total", (), delta, weights_at(delta)
+            ),
+        )
         for level, delta in deltas.items()
     }
-    monkeypatch.setattr(crash_model, "BINDING", LedgerBinding("d", "bounded", "person", "epsilon_delta"))
-    spend = NoiseCharge("r1", "plan", laws, (), Fraction(100), "", Fraction(1, 100))
+    limits = Limits(epsilon=Fraction(100), delta=Fraction(1, 100))
+    spend = NoiseCharge("r1", "plan", laws, (), limits, "bounded")
     monkeypatch.setattr(crash_model, "SPEND", spend)
     seen = set()
 
     def watched(disk: ModelDisk, world: World) -> None:
         proposed(disk, world)
         book = book_of(disk)
-        seen.add((book.charged, book.charged_delta))
+        seen.add((sum(book.charged.values(), Fraction(0)), book.charged_delta))
         due = [2 * deltas[level] for i in book.intents.values() for level in i.covers]
         assert sum(due) == book.charged_delta
 
@@ -195,10 +205,10 @@ def test_a_void_makes_parts_be_drawn_again_under_a_new_charge():
             break
     with open_ledger(world.place, disk) as ledger:
         ledger.void(next(iter(ledger.book.intents)), "power cut in the room", "A. Witness")
-        assert ledger.book.charged == 0
+        assert sum(ledger.book.charged.values(), Fraction(0)) == 0
     proposed(disk, world)
     book = book_of(disk)
-    assert book.charged == sum(LOSSES.values())
+    assert sum(book.charged.values(), Fraction(0)) == sum(LOSSES.values())
     assert len(book.intents) == 2
     assert all(world.n_made[part.key] == 2 for part in PARTS)
 

@@ -26,7 +26,7 @@ def census(tmp_path) -> Path:
     """Write a run file, leaves and records of a land of seven blocks; return its folder."""
     codes = ["1101", "1102", "1103", "1104", "1201", "1202", "1203"]
     people = [(code, "home", "female", "18_64", 3) for code in codes]
-    with_ledger(write_census(tmp_path, [(code, 9, 0, 0) for code in codes], people, limit="100"))
+    with_ledger(write_census(tmp_path, [(code, 9, 0, 0) for code in codes], people, rho_limit="100"))
     return tmp_path
 
 
@@ -93,7 +93,7 @@ def test_a_run_is_refused_while_another_holds_the_ledger(census):
         )
     assert "in use by another run" in out.stderr
     assert not (census / "out").exists()
-    assert read_ledger(census / "ledger" / "records.jsonl").charged == 0
+    assert read_ledger(census / "ledger" / "records.jsonl").charged == {}
 
 
 FULL = """

@@ -22,7 +22,7 @@ def test_broken_chain(copy: Small) -> None:
 def test_line_sealed_anew(copy: Small) -> None:
     """A line changed and sealed again by itself must not fit the line after it."""
     events = ledger_events(copy.context, copy.folder)
-    events[1]["limit"] = "500"
+    events[1]["rho_limit"] = "500"
     path = copy.folder / "ledger.jsonl"
     last = path.read_bytes().splitlines(keepends=True)[2]
     path.write_bytes(seal(events[:2]) + last)
@@ -70,7 +70,9 @@ def test_no_commit(copy: Small) -> None:
         (0, {"data_set": "other"}, "V024"),
         (0, {"neighbours": "add_remove"}, "V024"),
         (0, {"unit": "household"}, "V024"),
-        (0, {"loss_name": "epsilon"}, "V024"),
+        (0, {"version": 2}, "V020"),
+        (1, {"neighbours": "add_remove"}, "V023"),
+        (1, {"neighbours": "move"}, "V024"),
         (1, {"loss": 2.5}, "V020"),
     ],
 )

@@ -125,7 +125,9 @@ def write_run(
         },
         input={"records": f"{name}.csv", "ignore": [column for column in held if column not in read]},
         geography={"levels": tree[0], "prefix_lengths": tree[1]},
-        ledger={"limit": "100"} | ({"delta_limit": "1/1000"} if mechanism == "optimal" else {}),
+        ledger={"rho_limit": None, "epsilon_limit": "100", "delta_limit": "1/1000"}
+        if mechanism == "optimal"
+        else {"rho_limit": "100"},
     )
     run.write_text(text)
     return run

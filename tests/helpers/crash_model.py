@@ -20,6 +20,7 @@ from topdown.privacy.ledger import (
     Journal,
     LedgerBinding,
     LedgerLocation,
+    Limits,
     MeasuredPart,
     NoiseCharge,
     PartSize,
@@ -31,7 +32,7 @@ from topdown.privacy.ledger import (
 
 OUT = Path("/out")
 LEDGER, RECORDS = Path("/room/ledger.jsonl"), Path("/records")
-BINDING = LedgerBinding("d", "bounded", "person", "rho")
+BINDING = LedgerBinding("d", "bounded", "person")
 PARTS = (
     MeasuredPart("land", "part-000"),
     MeasuredPart("block", "part-000"),
@@ -42,7 +43,7 @@ LAWS = {
     "block": (DrawnLaw("discrete_gaussian", Fraction(2), 1, 2, "block", "total"),),  # rho 1/2
 }
 LOSSES = {level: laws[0].loss for level, laws in LAWS.items()}
-SPEND = NoiseCharge("r1", "plan", LAWS, (), Fraction(100))
+SPEND = NoiseCharge("r1", "plan", LAWS, (), Limits(Fraction(100)), "bounded")
 BINDS = {"plan_hash": "plan", "layout": "l"}
 Protocol = Callable[[ModelDisk, "World"], None]
 
@@ -110,7 +111,7 @@ class World:
             self.violations.append("noise that was not committed is left in the release")
         torn = sum(LOSSES.values()) if self.under_way else max(LOSSES.values())  # by one crash
         most = sum(LOSSES.values()) + (n_lost or 0) * torn
-        if n_lost is not None and book.charged > most:
+        if n_lost is not None and sum(book.charged.values(), Fraction(0)) > most:
             self.violations.append("charged for more than what was torn")
 
 

@@ -272,5 +272,5 @@ def _run(schema: str, invariants: str, records: str, body: str, rho: str, ignore
         {"schema": schema, "invariants": invariants},
         release={"id": records.split(".")[0], "data_set": "toy land"},
         input={"records": records, "count": False, "ignore": ignore},
-        ledger={"limit": f"{10 * int(rho)}"},
+        ledger={"rho_limit": f"{10 * int(rho)}"},
     )

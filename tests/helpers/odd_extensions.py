@@ -62,7 +62,7 @@ def write_odd_extension(base_run: Path, seed: int, name: str = "more", release: 
         release={"id": name, "title": "More", "data_set": "odd", "agency": "nobody", "contact": "nobody"},
         input={"records": f"{name}.csv", "count": True, "ignore": ignore},
         geography={"prefix_lengths": None} | run["geography"],
-        ledger={"limit": "1000000000000000000"},
+        ledger={"rho_limit": "1000000000000000000"},
     )
     path.write_text(text)
     return path

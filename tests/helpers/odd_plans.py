@@ -85,7 +85,9 @@ def write_odd_run(folder: Path, seed: int, *, wings: bool = False) -> Path:
         release={"id": name, "title": title, "data_set": "odd", "agency": "nobody", "contact": "nobody"},
         input={"records": "people.csv", "count": True, "ignore": [c for c in facts if c not in invariants]},
         geography=geography,
-        ledger={"limit": "1000000000000000000"} | ({"delta_limit": "1/2"} if pair else {}),
+        ledger={"rho_limit": None, "epsilon_limit": "1000000000000000000", "delta_limit": "1/2"}
+        if pair
+        else {"rho_limit": "1000000000000000000"},
     )
     run.write_text(text)
     return run

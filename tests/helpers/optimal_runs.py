@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 def optimal(text: str, epsilon: str = "4", delta: str = "1/100000", limit: str = "1/20000") -> str:
     """Return a run file with the best noise for single counts, and a limit of delta in its ledger.
@@ -14,5 +16,5 @@ def optimal(text: str, epsilon: str = "4", delta: str = "1/100000", limit: str =
     budget = next(line for line in text.splitlines() if line.startswith("rho ="))
     text = text.replace('mechanism = "discrete_gaussian"', 'mechanism = "optimal"', 1)
     text = text.replace(budget, f'epsilon = "{epsilon}"\ndelta = "{delta}"', 1)
-    text = text.replace('\nlimit = "3"', '\nlimit = "9"', 1)
+    text = re.sub(r'\nrho_limit = "[^"]*"', '\nepsilon_limit = "9"', text, count=1)
     return text.replace("[ledger]\n", f'[ledger]\ndelta_limit = "{limit}"\n', 1)

@@ -28,7 +28,7 @@ RUN: dict[str, dict[str, Any]] = {
     },
     "input": {"records": "records.csv", "leaves": "leaves.csv"},
     "geography": {"levels": ["land", "county", "block"], "prefix_lengths": [0, 1, 3]},
-    "ledger": {"path": "ledger.jsonl", "limit": "20"},
+    "ledger": {"path": "ledger.jsonl", "rho_limit": "20"},
 }
 
 

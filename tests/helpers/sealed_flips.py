@@ -183,7 +183,7 @@ ONLY_ITS_MAKER_KNOWS = {
     },
     CERTIFICATE: {"engine", "numba", "numpy", "ortools", "pyarrow", "python", "scipy", "topdown"},
     "measurements/journal.json": {"layout"},
-    LEDGER: {"time", "hash", "prev", "limit_reason"},
+    LEDGER: {"time", "hash", "prev", "rho_limit", "epsilon_limit", "delta_limit", "limit_reason"},
 }
 """Keys of documents whose values no other file tells."""
 

@@ -65,7 +65,9 @@ def run_file(
         {"invariants": policy, "settings": "toy", "neighbours": neighbours, "mechanism": mechanism},
         input={"records": "none.csv", "leaves": leaves},
         geography={"prefix_lengths": [0, 2, 3]},
-        ledger={"limit": "5"} | ({"delta_limit": "1/50000"} if mechanism == "optimal" else {}),
+        ledger={"rho_limit": None, "epsilon_limit": "5", "delta_limit": "1/50000"}
+        if mechanism == "optimal"
+        else {"rho_limit": "5"},
     )
 
 
@@ -226,8 +228,9 @@ def ledger_events(context: PublicContext, release: Path) -> list[dict[str, Any]]
     laws = drawn_laws_by_level(plan)
     exact = tuple(e.name for e in plan.invariants.exact)
     every = tuple(law for level in laws.values() for law in level)
-    intent = Intent(plan.release.id, plan.plan_hash, every, exact, 1, tuple(laws), journal, limit=Fraction(5))
-    binding = (plan.release.data_set, plan.neighbours, plan.schema.unit, plan.loss_name)
+    head = (plan.release.id, plan.plan_hash, every, exact, 1, tuple(laws), journal, plan.neighbours)
+    intent = Intent(*head, rho_limit=Fraction(5))
+    binding = (plan.release.data_set, plan.neighbours, plan.schema.unit)
     events: list[Event] = [Opened("0123456789abcdef", LEDGER_VERSION, *binding), intent]
     for path in sorted((release / "measurements").glob("*/*.parquet")):
         part = f"{path.parent.name}/{path.stem}"

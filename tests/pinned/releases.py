@@ -34,7 +34,7 @@ hierarchy = "regions.csv"
 sizes = 4
 epsilon = "1/2"
 data_set = "groups"
-limit = "100"
+rho_limit = "100"
 limit_reason = "made up"
 """
 MECHANISMS = (
@@ -187,7 +187,9 @@ def odd(folder: Path) -> None:
 
 def chosen(folder: Path) -> None:
     """Make one choice of each kind."""
-    made = write_census(folder / "in", edit=lambda text: text.replace('limit = "100"', 'limit = "1000"'))
+    made = write_census(
+        folder / "in", edit=lambda text: text.replace('rho_limit = "100"', 'rho_limit = "1000"')
+    )
     offices = folder / "offices.csv"
     offices.write_text(LIST)
     listed = ("--candidates", offices, "--epsilon", "1/2", "--yes")

@@ -260,7 +260,7 @@ def test_an_answer_counts_its_own_records(
     text = (
         land.run.read_text()
         .replace('rho = "1"', 'rho = "1000000"')
-        .replace('limit = "20"', 'limit = "1000002"')
+        .replace('rho_limit = "20"', 'rho_limit = "1000002"')
     )
     land.run.write_text(text)
     prepared, release = prepare(land.run, land.base), tmp_path / "more"

@@ -21,6 +21,7 @@ from topdown.privacy.ledger import (
     Ledger,
     LedgerBinding,
     LedgerLocation,
+    Limits,
     attest,
     create_ledger,
     open_ledger,
@@ -28,7 +29,7 @@ from topdown.privacy.ledger import (
 )
 
 PATH, FOLDER = Path("/ledger/people.jsonl"), Path("/secret")
-BINDING = LedgerBinding("people", "bounded", "person", "rho")
+BINDING = LedgerBinding("people", "bounded", "person")
 LIMIT = Fraction(5)
 PARTS = ("land/part-000", "land/part-001")
 
@@ -56,7 +57,7 @@ class LedgerMachine(RuleBasedStateMachine):
         """Return an intent of some loss."""
         law = DrawnLaw("discrete_gaussian", Fraction(1, loss), 1, 2, "land", "total")
         journal = f"{len(self.model):032x}"
-        return Intent(f"r{journal}", journal, (law,), (), 1, ("land",), journal)
+        return Intent(f"r{journal}", journal, (law,), (), 1, ("land",), journal, "bounded")
 
     def sizes(self) -> list[int]:
         """Return the numbers of the open intents."""
@@ -68,10 +69,10 @@ class LedgerMachine(RuleBasedStateMachine):
         with open_ledger(self.place, self.disk) as ledger:
             if self.charged() + loss > LIMIT:
                 with pytest.raises(BudgetError) as refused:
-                    ledger.intent(self.intent(loss), LIMIT)
+                    ledger.intent(self.intent(loss), Limits(LIMIT))
                 assert refused.value.code == "B004"
                 return
-            seq = ledger.intent(self.intent(loss), LIMIT).seq
+            seq = ledger.intent(self.intent(loss), Limits(LIMIT)).seq
         assert seq == self.n_records
         self.model[seq] = [Fraction(loss), "open", 0]
         self.n_records += 1
@@ -119,7 +120,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.disk.crash = (self.disk.steps + step, outcome)
         answered = False
         with suppress(Crash, BudgetError), open_ledger(self.place, self.disk) as ledger:
-            ledger.intent(self.intent(loss), LIMIT)
+            ledger.intent(self.intent(loss), Limits(LIMIT))
             answered = True
         self.disk = self.disk.snapshot()
         with open_ledger(self.place, self.disk) as ledger:
@@ -174,7 +175,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if PATH not in self.disk.names_now:
             return
         book: Book = read_book(self.disk.read(PATH) or b"", PATH)[0]
-        assert self.charged() == book.charged <= LIMIT
+        assert self.charged() == sum(book.charged.values(), Fraction(0)) <= LIMIT
         assert self.n_records == len(book.entries)
         states = {
             seq: "void" if seq in book.voided else "committed" if seq in book.committed else "open"

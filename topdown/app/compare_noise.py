@@ -26,8 +26,7 @@ from topdown.optimal_noise.splits import (
 )
 from topdown.privacy.accountant.calibrate import budget_scale, discrete_gaussian_variance
 from topdown.privacy.accountant.composition import Composition
-from topdown.privacy.accountant.events import FiniteLoss
-from topdown.privacy.accountant.finite_losses import delta_above
+from topdown.privacy.accountant.events import FiniteLoss, delta_above
 from topdown.privacy.exact_values import significant
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -18,10 +17,9 @@ import numpy as np
 from topdown.app.compare_noise import USUAL_DELTA, budget_for, gaussian_needs
 from topdown.app.pipeline import check_one_ledger
 from topdown.app.resource_needs import estimate_needs, memory_warning
-from topdown.app.screens import figures
 from topdown.errors import BudgetError, ConfigError, InternalError
 from topdown.formats.strict_toml import exact_text
-from topdown.measure.run_ledger import check_ledger_of_run
+from topdown.measure.run_ledger import check_ledger_of_run, ledger_location, planned_spend
 from topdown.model import Basis
 from topdown.plan import (
     LevelPlan,
@@ -33,8 +31,8 @@ from topdown.plan import (
     calibrate_noise,
     read_plan,
 )
-from topdown.privacy.laws import LAWS
-from topdown.privacy.ledger import losses_by_plan, read_ledger
+from topdown.privacy.laws import LAWS, LossName
+from topdown.privacy.ledger import LEDGER_VERSION, Opened, over_budget, read_ledger
 from topdown.publish.release_certificate import (
     certified_loss,
     claims_of,
@@ -54,8 +52,8 @@ from topdown.solve.tree import choose_levels, expected_deviations
 def plan_summary(prepared: PreparedRun) -> dict[str, Any]:
     """Describe a plan: levels, noise, exact statistics, privacy, ledger, needs, warnings; opens no records."""
     context, run = prepared.context, prepared.run
-    plan = context.plan
-    ledger = view_ledger(prepared.ledger_path, run.ledger.limit, run.ledger.delta_limit)
+    plan, limits = context.plan, run.ledger.limits
+    ledger = view_ledger(prepared)
     patterns = None
     if plan.base is not None:
         patterns = find_patterns(context)  # I020: a leaf that cannot be extended
@@ -120,9 +118,12 @@ def plan_summary(prepared: PreparedRun) -> dict[str, Any]:
             "ledger": {
                 "id": run.ledger.id or None,
                 "path": str(prepared.ledger_path),
-                "limit": exact_text(ledger.limit),
-                "spent": exact_text(ledger.spent),
-                **_ledger_deltas(plan, ledger),
+                **{
+                    name: exact_text(limit)
+                    for name, limit in limits.fields.items()
+                    if isinstance(limit, Fraction) and limit
+                },
+                "charged": {name: exact_text(loss) for name, loss in ledger.charged.items()},
                 "n_intents": ledger.n_intents,
             },
             "feasible": _proved_verdicts(context, patterns),
@@ -161,12 +162,6 @@ def mean_deviations(context: PublicContext) -> list[dict[str, Any]]:
 def _delta_beside(plan: Plan, loss: Fraction) -> dict[str, str]:
     """Return the delta beside a part of the budget, where losses are pairs."""
     return {"delta": exact_text(plan.delta_of(loss))} if plan.delta else {}
-
-
-def _ledger_deltas(plan: Plan, ledger: LedgerView) -> dict[str, str]:
-    if not plan.delta:
-        return {}
-    return {"delta_limit": exact_text(ledger.delta_limit), "spent_delta": exact_text(ledger.spent_delta)}
 
 
 def _proved_verdicts(context: PublicContext, patterns: Patterns | None) -> dict[str, Any]:
@@ -267,26 +262,9 @@ def _budget_warnings(plan: Plan, ledger: LedgerView, unasked: list[str]) -> list
         }
         for name, share in plan.unspent
     ]
-    left = ledger.limit - ledger.spent
-    shown = figures.decimal(max(left, Fraction(0)), down=True)
-    if plan.loss > left:
+    if ledger.refusal is not None:
         found.append(
-            {
-                "code": "B004",
-                "text": f"the plan costs {figures.loss(plan.loss_name, plan.loss)}, but only "
-                f"{shown} of {exact_text(ledger.limit)} is left for "
-                f'"{plan.release.data_set}": generate will refuse it',
-            }
-        )
-    delta = plan.delta_of(plan.loss)
-    if delta > ledger.delta_limit - ledger.spent_delta:
-        left = max(ledger.delta_limit - ledger.spent_delta, Fraction(0))
-        found.append(
-            {
-                "code": "B004",
-                "text": f"the plan costs δ {exact_text(delta)} beside its ε, but only {exact_text(left)} of "
-                f'{exact_text(ledger.delta_limit)} is left for "{plan.release.data_set}": generate will refuse it',
-            }
+            {"code": str(ledger.refusal.code), "text": f"{ledger.refusal.text}: generate will refuse it"}
         )
     if unasked:
         what = f"{len(unasked)} answer{'s' if len(unasked) > 1 else ''} only a person can give"
@@ -356,35 +334,27 @@ def ledger_warning(prepared: PreparedRun) -> list[dict[str, str]]:
     return []
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LedgerView:
-    """Limit, what is charged so far by how many intents, and how much of it under each plan hash.
+    """What is charged so far by kind, by how many intents, and why the ledger would refuse the plan, if so."""
 
-    `delta_limit` and `spent_delta` are 0 unless losses are pairs.
-    """
-
-    limit: Fraction
-    spent: Fraction
+    charged: Mapping[LossName, Fraction]
     n_intents: int
-    by_plan: dict[str, Fraction]
-    delta_limit: Fraction = Fraction(0)
-    spent_delta: Fraction = Fraction(0)
-
-    def spent_on(self, plan_hash: str) -> Fraction:
-        """Return what is charged under one plan."""
-        return self.by_plan.get(plan_hash, Fraction(0))
+    refusal: BudgetError | None
 
 
-def view_ledger(path: Path, limit: Fraction, delta_limit: Fraction | None = None) -> LedgerView:
-    """Read what is spent; a ledger that does not exist has spent nothing.
+def view_ledger(prepared: PreparedRun) -> LedgerView:
+    """Read what is charged; a ledger that does not exist was charged nothing.
 
     Raises:
         BudgetError: the ledger is damaged (B006).
     """
-    book = read_ledger(path)
-    by_plan = losses_by_plan(book.live.values())
-    both = (delta_limit or Fraction(0), book.charged_delta)
-    return LedgerView(limit, book.charged, len(book.live), by_plan, *both)
+    book, spend = read_ledger(prepared.ledger_path), planned_spend(prepared)
+    charged, n_intents = book.charged, len(book.live)
+    if book.opened is None:
+        book.add(Opened("", LEDGER_VERSION, *vars(ledger_location(prepared).binding).values()), "", "")
+    refusal = over_budget(prepared.ledger_path, book, spend.intent(spend.covers, 1, "new"), spend.limits)
+    return LedgerView(charged, n_intents, refusal)
 
 
 MOST_POINTS = 20

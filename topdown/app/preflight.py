@@ -11,7 +11,6 @@ import hashlib
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from topdown.plan import (
     Plan,
     PreparedRun,
     PublicContext,
+    ReleaseChain,
     geography_sha256,
     load_context,
 )
@@ -42,6 +42,7 @@ from topdown.privacy.ledger import (
     Commit,
     Disk,
     LedgerLocation,
+    Limits,
     NoiseCharge,
     create_ledger,
     line_hash,
@@ -80,9 +81,7 @@ def write_as_charged(prepared: PreparedRun, privacy: dict[str, Any], folder: Pat
     book, n_bytes, whole = read_book(data, path)
     intent = replace(
         spend.intent(spend.covers, 1, PREFLIGHT_JOURNAL),
-        limit=spend.limit,
-        limit_reason=spend.limit_reason,
-        delta_limit=spend.delta_limit,
+        **spend.limits.fields,
     )
     line, time = next_line(intent, book)
     book.add(intent, time, line_hash(line))
@@ -220,17 +219,18 @@ def only_nodes(table: Histogram, nodes: NDArray[np.int64]) -> Histogram:
     return Histogram.build(len(nodes), table.n_cells, node, table.cell[here], table.count[here])
 
 
-def charge_base(place: LedgerLocation, plan: Plan, limit: Fraction) -> None:
+def charge_base(place: LedgerLocation, plan: Plan, limits: Limits) -> None:
     """Charge a base release to a ledger that nobody keeps, as if it had been measured."""
     spend = NoiseCharge(
         plan.release.id,
         plan.plan_hash,
         drawn_laws_by_level(plan),
         tuple(e.name for e in plan.invariants.exact),
-        limit,
+        limits,
+        plan.neighbours,
     )
     with open_ledger(place) as ledger:
-        intent = ledger.intent(spend.intent(tuple(spend.laws), 1, PREFLIGHT_JOURNAL), limit)
+        intent = ledger.intent(spend.intent(tuple(spend.laws), 1, PREFLIGHT_JOURNAL), limits)
         ledger.commit(Commit((intent.seq,), plan.plan_hash, PREFLIGHT_JOURNAL, hashlib.sha256().hexdigest()))
 
 
@@ -258,23 +258,31 @@ def make_miniature(
         TopdownError: as measure, solve and publish do.
     """
     small = _thin_context(prepared, folder / "base")
-    context, limit = small.context, small.context.policy.loss
+    context = small.context
     found = made_up_people(context) if context.support is None else made_up_extension(context)
     write_microdata(folder, context, found)
     run = structs.replace(
         prepared.run,
         input=InputTable(records=PERSONS, leaves=prepared.run.input.leaves),
-        ledger=LedgerTable(path=_LEDGER, limit=limit, delta_limit=context.plan.delta),
+        ledger=_enough(context.policy),
     )
     small = replace(small, run=run, path=folder / "run.toml")
     place = create_ledger(ledger_location(small))
     small = replace(small, run=structs.replace(run, ledger=structs.replace(run.ledger, id=place.id)))
     if context.bases:
-        charge_base(place, context.bases[-1].plan, limit)
+        charge_base(place, context.bases[-1].plan, run.ledger.limits)
     measure(
         small, folder / "release", silent, again=True
     )  # whether it may be is asked of the run's own ledger
     solve_and_publish(small, folder / "release")
+
+
+def _enough(policy: ReleaseChain) -> LedgerTable:
+    """Return a ledger with room for a release and what it extends, and no more."""
+    loss = policy.loss
+    if policy.plan.loss_name == "rho":
+        return LedgerTable(path=_LEDGER, rho_limit=loss)
+    return LedgerTable(path=_LEDGER, epsilon_limit=loss, delta_limit=policy.plan.delta)
 
 
 def few_leaves(inhabited: NDArray[np.bool_]) -> NDArray[np.int64]:

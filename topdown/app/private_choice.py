@@ -122,12 +122,6 @@ def select_plan(run: PathText, wish: Wish, epsilon: Exact) -> Asked:
     if len(str(asked)) > MOST_CHARACTERS:
         raise ConfigError("epsilon has too many digits", code="C191", fix="give one such as 1/2")
     prepared = prepare(path_of(run, "run"))
-    if prepared.plan.loss_name not in ("rho", "epsilon"):
-        raise ConfigError(
-            "a ledger of epsilon and delta takes no choices",
-            code="C194",
-            fix='give the run file of another ledger, of mechanism "discrete_gaussian" or "geometric"',
-        )
     plan = subsampling(asked, prepared.plan.neighbours)
     return ChoiceRequest(prepared, _question_of(prepared, wish, plan), asked, plan)
 
@@ -154,7 +148,7 @@ def select(asked: Asked, out: PathText, *, again: bool = False, resume: bool = F
     check_folder(asked, target, resume=resume)
 
     def words(spent: Fraction) -> str:
-        return f"{spend.loss_name} {spent}; what was drawn is kept, go on with --resume"
+        return f"epsilon {spent}; what was drawn is kept, go on with --resume"
 
     with (
         spend_note(ledger_location(asked.prepared), spend.plan_hash, words),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from topdown.formats.common import Enclosure, LossName, Neighbours, Part, Positive, Rational, Sha256
+from topdown.formats.common import Enclosure, Neighbours, Part, Positive, Rational, Sha256
 from topdown.formats.json_schema import either
 from topdown.formats.release_documents import EverythingReleased
 
@@ -111,8 +111,6 @@ class SelectionCertificate(
     right_in_100: int
     sentence: str
     not_protected: list[str]
-    loss_name: LossName
-    loss: Annotated[Rational, Meta(description="What each attempt charged the ledger")]
     n_attempts: Positive
     everything_released: EverythingReleased
 

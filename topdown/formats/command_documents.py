@@ -7,11 +7,13 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from topdown.formats.common import (
+    Charged,
     Count,
     LedgerAttestation,
     LedgerEnd,
     LedgerId,
     LedgerRefund,
+    LedgerSecrets,
     LossName,
     Part,
     Positive,
@@ -189,11 +191,12 @@ class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     data_set: str
     neighbours: str
     unit: str
-    loss_name: LossName
-    charged: Rational
+    charged: Charged
     charged_delta: Rational | UnsetType = UNSET
-    limit: Rational | UnsetType = UNSET
+    rho_limit: Rational | UnsetType = UNSET
+    epsilon_limit: Rational | UnsetType = UNSET
     delta_limit: Rational | UnsetType = UNSET
+    secrets: LedgerSecrets | UnsetType = UNSET
     n_records: Positive
 
 

@@ -32,6 +32,10 @@ Neighbours = Literal["bounded", "add_remove"]
 
 
 LossName = Literal["rho", "epsilon", "epsilon_delta"]
+Charged = Annotated[
+    dict[LossName, Rational],
+    Meta(description="Sums of the losses of all charges, by kind; kinds do not add up"),
+]
 
 
 LawName = Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
@@ -138,25 +142,19 @@ class DisclosedSecret(Part, frozen=True, kw_only=True):
     sentence: Annotated[str, Meta(pattern="^disclosed by: ")]
 
 
-class PureLedgerSecret(Numbers, frozen=True, kw_only=True):
-    """A secret behind everything that was charged to a ledger of epsilon."""
+class LedgerSecret(Numbers, frozen=True, kw_only=True):
+    """A secret behind everything that was charged to a ledger, composed."""
 
     name: str
     kind: Literal["presence", "everything", "step"]
 
 
-class GaussianLedgerSecret(PureLedgerSecret, frozen=True, kw_only=True):
-    """A secret behind everything that was charged to a ledger of rho."""
+class GaussianLedgerSecret(LedgerSecret, frozen=True, kw_only=True):
+    """A secret behind everything that was charged to a ledger, where all of it is Gaussian noise."""
 
     rho: Rational
     mu: float
     usual: UsualConversions
-
-
-class PairLedgerSecret(PureLedgerSecret, frozen=True, kw_only=True):
-    """A secret behind everything that was charged to a ledger of epsilon and delta."""
-
-    delta: Rational
 
 
 class ComposedDelta(Part, frozen=True, kw_only=True):
@@ -180,9 +178,7 @@ Secrets = Annotated[
 SecretOrNone = Annotated[Any, either(GaussianSecret, PairSecret, PureSecret, None)]
 
 
-LedgerSecrets = list[
-    Annotated[dict[str, Any], either(GaussianLedgerSecret, PairLedgerSecret, PureLedgerSecret)]
-]
+LedgerSecrets = list[Annotated[dict[str, Any], either(GaussianLedgerSecret, LedgerSecret)]]
 
 
 Day = Annotated[str, Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="UTC")]

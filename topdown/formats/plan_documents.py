@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from topdown.formats.common import (
     Basis,
+    Charged,
     Composed,
     Count,
     EstimateOfLevel,
@@ -208,10 +209,10 @@ class LedgerSpent(Part, frozen=True, kw_only=True):
     """The ledger as it is now; no id while there is none."""
 
     path: str
-    limit: Rational
-    spent: Rational
+    rho_limit: Rational | UnsetType = UNSET
+    epsilon_limit: Rational | UnsetType = UNSET
     delta_limit: Rational | UnsetType = UNSET
-    spent_delta: Rational | UnsetType = UNSET
+    charged: Charged
     n_intents: Count
     id: LedgerId | None
 

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from topdown.formats.common import (
     ByDelta,
+    Charged,
     Composed,
     Count,
     CurvePoint,
@@ -106,8 +107,10 @@ class PaidRelease(Part, frozen=True, kw_only=True):
     release: str
     what: Annotated[Literal["release", "choice"], Meta(description="Noise was drawn, or a choice")]
     plan_hash: Sha256
+    loss_name: LossName
     loss: Rational
     delta: Rational | UnsetType = UNSET
+    neighbours: Annotated[str, Meta(description="Relation under which it was charged")]
     n_charges: Positive
     n_unfinished: Count
 
@@ -115,7 +118,7 @@ class PaidRelease(Part, frozen=True, kw_only=True):
 class AuditLedger(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.audit.ledger"):
     """The result of topdown audit --ledger --json."""
 
-    version: Literal[2] = 2
+    version: Literal[3] = 3
     ledger: LedgerId
     head: Sha256
     newest: Annotated[bool, Meta(description="A registry confirms that no newer ledger is known")]
@@ -125,25 +128,28 @@ class AuditLedger(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     data_set: str
     neighbours: str
     unit: str
-    loss_name: LossName
-    charged: Rational
+    charged: Charged
     charged_delta: Rational | UnsetType = UNSET
     conditional_on: list[str]
     secrets: LedgerSecrets
     releases: list[PaidRelease]
 
     def __repr__(self) -> str:
-        return (
-            f"AuditLedger({self.data_set!r}, {self.loss_name} {self.charged}, {len(self.releases)} releases)"
-        )
+        return f"AuditLedger({self.data_set!r}, {_sums(self.charged)}, {len(self.releases)} releases)"
 
     def _repr_html_(self) -> str:
         from topdown.notebook import card
 
-        rows = [(one.release, one.what, one.plan_hash[:8], one.loss) for one in self.releases]
-        head = ("release", "what", "plan", self.loss_name)
-        title = f"Everything released from {self.data_set}: {self.loss_name} {self.charged}"
+        rows = [
+            (one.release, one.what, one.plan_hash[:8], f"{one.loss_name} {one.loss}") for one in self.releases
+        ]
+        head = ("release", "what", "plan", "loss")
+        title = f"Everything released from {self.data_set}: {_sums(self.charged)}"
         return card(title, rows, head=head, note=" ".join(row["sentence"] for row in self.secrets))
+
+
+def _sums(charged: Charged) -> str:
+    return ", ".join(f"{name} {loss}" for name, loss in charged.items()) or "nothing"
 
 
 ScoreName = Literal["likelihood ratio", "learned"]

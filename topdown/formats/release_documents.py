@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from topdown.formats.common import (
     Basis,
     ByDelta,
+    Charged,
     Composed,
     Count,
     CurvePoint,
@@ -350,8 +351,7 @@ class EverythingReleased(Part, frozen=True, kw_only=True):
     data_set: str
     neighbours: str
     unit: str
-    loss_name: LossName
-    charged: Rational
+    charged: Charged
     charged_delta: Rational | UnsetType = UNSET
     conditional_on: list[str]
     secrets: LedgerSecrets

@@ -256,8 +256,10 @@ def _privacy(c: Content) -> str:
     if c.has(everything):
         slots = {
             "data_set": c.text(f"{everything}/data_set"),
-            "charged": c.number(f"{everything}/charged", "text"),
-            "loss_name": c.text(f"{everything}/loss_name"),
+            "charged": ", ".join(
+                f"{name} {c.number(f'{everything}/charged/{name}', 'text')}"
+                for name in c.at(f"{everything}/charged")
+            ),
             "record": c.number(f"{everything}/up_to/record", "whole"),
             "date": c.text(f"{everything}/up_to/date"),
         }

@@ -35,6 +35,7 @@ from topdown.privacy.ledger import (
     Journal,
     Ledger,
     LedgerLocation,
+    Limits,
     MeasuredPart,
     PartSize,
     canonical_line,
@@ -261,16 +262,14 @@ class ChoiceRequest:
     @property
     def spend(self) -> ChoiceSpend:
         """What it may charge to the ledger of its run."""
-        release, policy = self.prepared.plan, self.prepared.run.ledger
+        policy = self.prepared.run.ledger
         plan_hash = self.document["plan_hash"]
         return ChoiceSpend(
             release=f"{self.question.asked['kind']}-{plan_hash[:8]}",
             plan_hash=plan_hash,
             plan=self.plan,
             epsilon=self.epsilon,
-            loss_name=release.loss_name,
-            limit=policy.limit,
-            limit_reason=policy.reason,
+            limits=policy.limits,
         )
 
 
@@ -282,11 +281,8 @@ class ChoiceSpend:
     plan_hash: str
     plan: Subsampling
     epsilon: Fraction
-    loss_name: str
-    limit: Fraction
-    limit_reason: str
+    limits: Limits
     covers: tuple[str, ...] = (ANSWER_PART.level,)
-    delta_limit: ClassVar[Fraction] = Fraction(0)
 
     def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Choice:
         """Return the intent that pays for drawing the choice once."""
@@ -297,7 +293,6 @@ class ChoiceSpend:
             epsilon=self.epsilon,
             rate=self.plan.rate,
             base=self.plan.base,
-            loss_name=self.loss_name,
             attempt=attempt,
             covers=covers,
             journal=journal_id,

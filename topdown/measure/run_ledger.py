@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
 from topdown.errors import BudgetError, ConfigError
 from topdown.inputs import DatabaseTable, containing_file, locate_table
 from topdown.plan import Plan, PreparedRun, RunFile, load_run_file
 from topdown.plan.preparation import load_run_schema
-from topdown.privacy.laws import law_of_mechanism
 from topdown.privacy.ledger import (
     Disk,
     DrawnLaw,
@@ -32,16 +30,15 @@ _ID = re.compile(r'^id[ \t]*=[ \t]*"[^"\n]*"[^\n]*\n', re.MULTILINE)
 def ledger_location(prepared: PreparedRun) -> LedgerLocation:
     """Return the ledger that a prepared run must spend on."""
     plan = prepared.plan
-    binding = LedgerBinding(plan.release.data_set, plan.neighbours, plan.schema.unit, plan.loss_name)
+    binding = LedgerBinding(plan.release.data_set, plan.neighbours, plan.schema.unit)
     return _locate_ledger(prepared.path, prepared.run, binding)
 
 
 def ledger_location_of_file(path: Path) -> LedgerLocation:
     """Return the ledger that a run file describes, without making its plan."""
     run = load_run_file(path)
-    loss_name = law_of_mechanism(run.mechanism).loss_name
     unit = load_run_schema(run, path).unit
-    return _locate_ledger(path, run, LedgerBinding(run.release.data_set, run.neighbours, unit, loss_name))
+    return _locate_ledger(path, run, LedgerBinding(run.release.data_set, run.neighbours, unit))
 
 
 def drawn_laws_by_level(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
@@ -60,6 +57,7 @@ def drawn_laws_by_level(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
                     query=m.query,
                     attributes=tuple(sorted(q.attributes)),
                     delta=m.count_delta,
+                    weights=m.weights,
                 )
                 for m, q in zip(level.measurements, queries, strict=True)
             )
@@ -68,11 +66,10 @@ def drawn_laws_by_level(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
 
 def planned_spend(prepared: PreparedRun) -> NoiseCharge:
     """Return what a run charges: the laws of the levels that are measured, and the policy of its ledger."""
-    plan, policy = prepared.plan, prepared.run.ledger
+    plan, limits = prepared.plan, prepared.run.ledger.limits
     exact = tuple(e.name for e in plan.invariants.exact)
-    delta = policy.delta_limit or Fraction(0)
     return NoiseCharge(
-        plan.release.id, plan.plan_hash, drawn_laws_by_level(plan), exact, policy.limit, policy.reason, delta
+        plan.release.id, plan.plan_hash, drawn_laws_by_level(plan), exact, limits, plan.neighbours
     )
 
 
@@ -86,16 +83,17 @@ def create_run_ledger(path: Path, disk: Disk | None = None) -> LedgerLocation:
         BudgetError: the ledger that is there is bound to something else (B007), is damaged (B006), older than its
             registry (B008) or without it (B016); the run file names another one already (B007), or the data set has
             another one (B017).
-        ConfigError: the run file's text has no line [ledger] to write the id under (C110).
+        ConfigError: the run file's text has no line [ledger] to write the id under (C110), or states no limit (C158).
     """
     run, place = load_run_file(path), ledger_location_of_file(path)
+    _ = run.ledger.limits  # refuses a ledger without one
     text = path.read_text(encoding="utf-8")
     if not _TABLE.search(text):
         raise ConfigError(
             f"{path} has no line [ledger] under which the ledger's id could be written",
             code="C110",
             file=str(path),
-            fix="write the table as a line [ledger] with path and limit below it",
+            fix="write the table as a line [ledger] with path and rho_limit below it",
         )
     there = read_ledger(place.path)
     if there.opened is not None:

@@ -157,7 +157,7 @@ def _run_file_head(
     limit = suggest_limit(settings, levels) + answers.already
     unit = "rho" if law_of_mechanism(settings.mechanism).loss_name == "rho" else "epsilon"
     delta = settings.budget.delta
-    beside = "" if delta is None else f'delta_limit = "{exact_text(2 * delta)}"  # most delta, beside it\n'
+    beside = "" if delta is None else f'delta_limit = "{exact_text(2 * delta)}"  # at this delta\n'
     data_set = answers.data_set or containing_file(records).name.split(".")[0]
     registry = ""
     if answers.registry is not None:
@@ -200,7 +200,7 @@ levels = [{", ".join(toml_quote(name) for name in levels)}]
 
 [ledger]
 path = {toml_quote(f"ledger/{_ledger_file_name(data_set)}.jsonl")}
-{registry}limit = "{exact_text(limit)}"  # most {unit} ever spent on this data set; room for one interrupted measurement
+{registry}{unit}_limit = "{exact_text(limit)}"  # most {unit} of everything ever charged to this data set together
 {beside}"""
 
 

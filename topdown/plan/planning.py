@@ -384,14 +384,13 @@ def _plan_budget(run: RunFile) -> tuple[Fraction, Fraction]:
         raise BudgetError(
             f"the budget is {budget}", code="B003", fix="give a positive budget", key=("budget",)
         )
-    if law.has_delta != (run.ledger.delta_limit is not None):
+    limits = run.ledger.limits
+    if law.has_delta and (limits.rho is not None or not limits.delta):
         raise ConfigError(
-            f"mechanism {run.mechanism!r} needs ledger.delta_limit beside ledger.limit"
-            if law.has_delta
-            else f"ledger.delta_limit has no meaning for mechanism {run.mechanism!r}: its losses have no delta",
-            code="C158",
-            fix='write under [ledger]: delta_limit = "1/100000"' if law.has_delta else "remove it",
-            key=("ledger",) if law.has_delta else ("ledger", "delta_limit"),
+            f"mechanism {run.mechanism!r} has no rho, and no epsilon for every delta: no such limit can be checked",
+            code="B023",
+            fix='write under [ledger], without rho_limit: epsilon_limit = "2" and delta_limit = "1/100000"',
+            key=("ledger",),
         )
     return budget, check_delta(given.delta, large=given.large_delta) if law.has_delta else Fraction(0)
 

@@ -18,6 +18,7 @@ from topdown.formats.strict_toml import add_location, dec_hook, read_toml
 from topdown.inputs import ControlTotals, locate_table
 from topdown.model import Attribute, Recode, Schema
 from topdown.output_paths import checked_name, checked_path, refuse_same_file
+from topdown.privacy.ledger import Limits
 from topdown.privacy.relation import Neighbours
 
 
@@ -209,18 +210,32 @@ class GeographyTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class LedgerTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The ledger of the data set and the most that may ever be spent on it (rho or epsilon, like the budget).
+    """The ledger of the data set and the most that everything charged to it may cost together; see `Limits`.
 
-    `delta_limit` is the most delta, for mechanism "optimal" only.
+    `rho_limit`: most zCDP; `epsilon_limit`: most epsilon at `delta_limit`, which is 0 if absent: for every delta.
     `id` is empty until the ledger was made; `registry` is the folder of the ledger's registry, the records' if empty.
     """
 
     path: str
-    limit: Fraction
+    rho_limit: Fraction | None = None
+    epsilon_limit: Fraction | None = None
+    delta_limit: Fraction | None = None
     id: str = ""
     registry: str = ""
     reason: str = ""
-    delta_limit: Fraction | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """The limits (ConfigError C158: there is none, one is not above 0, or a delta without an epsilon)."""
+        try:
+            return Limits(self.rho_limit, self.epsilon_limit, self.delta_limit or Fraction(0), self.reason)
+        except ValueError:
+            raise ConfigError(
+                "the ledger has no limit, or one not above 0, or a delta_limit without epsilon_limit or not below 1",
+                code="C158",
+                fix='write under [ledger] rho_limit = "3", or epsilon_limit = "2" and delta_limit = "1/100000"',
+                key=("ledger",),
+            ) from None
 
 
 class BaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -6,7 +6,7 @@ in the check of the records, and one in verify.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import Literal, Protocol
@@ -17,6 +17,8 @@ Neighbours = Literal["bounded", "add_remove"]
 """The relation as plans, ledgers and run files name it; see `Change`."""
 BOTH_FIT = "both of which fit"
 NEIGHBOURS: tuple[Neighbours, ...] = ("bounded", "add_remove")
+GROUP_STEPS = "steps of group sizes: "
+"""How a charge for group sizes begins the name of its relation; the steps follow, as in "move+new"."""
 
 
 class Change(Enum):
@@ -42,14 +44,14 @@ class StatedChange:
         name: of the row.
         asked: what an attacker must tell.
         fit: how it goes on where what is exact or public follows.
-        n_charges: how many times a ledger's charge, which is for one step of its relation, pays for it.
+        neighbours: relation whose change it is; see `steps_between`.
     """
 
     kind: str
     name: str
     asked: str
     fit: str
-    n_charges: int
+    neighbours: str
 
 
 @dataclass(frozen=True)
@@ -131,20 +133,48 @@ class Relation:
         return f"One {self.unit} {'replaced' if self.change is Change.REPLACE else 'added or removed'}"
 
 
+def steps_between(neighbours: str, charged: str) -> int | None:
+    """Return how many changes that a charge is about make one change of a ledger's relation; None if no number does.
+
+    A change of the ledger's own relation is one. A replaced record is one removed and one added: what a charge under
+    add_remove says of one record holds twice, and counts of records move in different answers, or cancel.
+
+    Of the steps of group sizes one unit that is there or not takes one, or none: each unit adds at most one to the size
+    of one group, so that its group grows or shrinks by one ("move"). Where no group of that size was or is left, the
+    number of groups is another, and it is published exactly. A replaced unit is not two such steps: founding a group
+    where another one ends keeps the number of groups, and both may move the same answer by one, together by two.
+    Nothing is known the other way either, from a replaced record to one that is there or not: the number of records may
+    be published exactly then.
+
+    Args:
+        neighbours: relation of the ledger. charged: that of the charge.
+
+    Example:
+        >>> steps_between("bounded", "add_remove"), steps_between("add_remove", "bounded")
+        (2, None)
+    """
+    if neighbours == charged:
+        return 1
+    if charged.startswith(GROUP_STEPS):
+        return 1 if neighbours == Change.ADD_REMOVE.value else None
+    return 2 if (neighbours, charged) == (Change.REPLACE.value, Change.ADD_REMOVE.value) else None
+
+
 def stated_changes(neighbours: str, unit: str) -> tuple[StatedChange, ...]:
     """Return the changes that a statement about a ledger's relation speaks of, the relation's own first.
 
     Args:
-        neighbours: as the ledger is bound: bounded, add_remove, or names of steps, as of group sizes.
+        neighbours: as the ledger is bound: bounded, add_remove, or names of steps of whole groups.
         unit: of privacy.
     """
     asked = f"which of two answers one {unit} gave"
-    replaced = StatedChange("everything", f"one {unit}, everything", asked, BOTH_FIT, 1)
+    replaced = StatedChange("everything", f"one {unit}, everything", asked, BOTH_FIT, "bounded")
     if neighbours == Change.REPLACE.value:
         return (replaced,)
     if neighbours == Change.ADD_REMOVE.value:
         asked = f"whether one {unit}'s answers were there at all"
-        presence = StatedChange("presence", f"one {unit}, presence", asked, "where both fit", 1)
-        return presence, replace(replaced, n_charges=2)
+        return StatedChange(
+            "presence", f"one {unit}, presence", asked, "where both fit", "add_remove"
+        ), replaced
     asked = f"which of two data sets one step apart ({neighbours}) is the true one"
-    return (StatedChange("step", f"one step of {neighbours}", asked, BOTH_FIT, 1),)
+    return (StatedChange("step", f"one step of {neighbours}", asked, BOTH_FIT, neighbours),)

@@ -29,10 +29,10 @@ from topdown.errors import ConfigError
 from topdown.privacy.accountant import (
     ComposedLoss,
     Composition,
-    NoiseAndChoices,
     NoisyCounts,
     PairLoss,
     PureLoss,
+    WholeLoss,
     compose_noise,
 )
 from topdown.privacy.accountant import conversions as zcdp
@@ -326,11 +326,13 @@ def _attribute_row(
 
 
 def loss_numbers(
-    loss: ComposedLoss | NoiseAndChoices, deltas: Sequence[Threshold], *, anew: bool = False
+    loss: ComposedLoss | WholeLoss, deltas: Sequence[Threshold], *, anew: bool = False
 ) -> Document:
     """Return the numbers of one loss: rho, epsilon by delta, best guess, how they were found.
 
-    Those of bundled settings were computed once and are read from `LOSSES`, by the loss itself.
+    Of a `WholeLoss` of several kinds epsilon is stated at each delta plus the deltas that its laws have of their own;
+    at 0, for every delta, where all of it has a pure epsilon. Numbers of bundled settings were computed once and are
+    read from `LOSSES`, by the loss itself.
 
     Args:
         anew: compute them, whatever was computed before.
@@ -360,9 +362,18 @@ def loss_sha256(loss: Composition, deltas: Sequence[Threshold], *, balls: bool) 
 
 @lru_cache(maxsize=256)
 def _cached_numbers(
-    loss: ComposedLoss | NoiseAndChoices, deltas: tuple[Threshold, ...], *, balls: bool, anew: bool
+    loss: ComposedLoss | WholeLoss, deltas: tuple[Threshold, ...], *, balls: bool, anew: bool
 ) -> Document:
     """Return the numbers of one loss; many rows, and the ledger's statement, are about the same loss."""
+    if isinstance(loss, WholeLoss):
+        if loss.of_one_kind is not None:
+            return _cached_numbers(loss.of_one_kind, deltas, balls=balls, anew=anew)
+        points = [str(delta_of(d) + loss.own_delta) if loss.own_delta else str(d) for d in deltas]
+        if loss.is_pure:
+            points = [EVERY_DELTA]
+        ends = {at: loss.epsilon_at(at) for at in points}
+        stated = {at: box for at, box in ends.items() if box is not None}
+        return _accuracy_numbers(stated, loss.best_guess(), loss.coordinates)
     if isinstance(loss, Composition) and not anew:
         found = stored_numbers().get(loss_sha256(loss, deltas, balls=balls))
         if found is not None:
@@ -376,11 +387,6 @@ def _cached_numbers(
         boxes = {d: Enclosure(loss.epsilon, loss.epsilon) for d in at}
         zero: Document = {} if is_pure else _zcdp_numbers(Fraction(0), deltas)
         return zero | _accuracy_numbers(boxes, loss.best_guess(), loss.coordinates)
-    if isinstance(loss, NoiseAndChoices):
-        name = loss.noise.certifying() if isinstance(loss.noise, Composition) else "auto"
-        boxes = {d: loss.epsilon_at(d, name) for d in (map(str, deltas) if loss.rho else [EVERY_DELTA])}
-        zero = _zcdp_numbers(loss.total_rho, deltas) if loss.rho else {}
-        return zero | _accuracy_numbers(boxes, loss.best_guess(name), loss.coordinates)
     name = loss.certifying() if balls else "auto"
     boxes = {str(d): loss.epsilon(d, engine=name) for d in deltas}
     return _zcdp_numbers(loss.rho, deltas) | _accuracy_numbers(

@@ -79,8 +79,6 @@ def choice_certificate(question: dict[str, Any], book: Book, journal: str) -> Se
         right_in_100=times,
         sentence=choice_sentence(question["unit"], question["neighbours"], times),
         not_protected=list(NOT_PROTECTED),
-        loss_name="rho" if first.loss_name == "rho" else "epsilon",
-        loss=exact_text(first.loss),
         n_attempts=n,
         everything_released=convert(spent_statement(book), EverythingReleased),
     )

@@ -21,7 +21,7 @@ from topdown.verify.session import EachSection
 from topdown.verify.verify_choice import is_choice
 
 if TYPE_CHECKING:
-    from topdown.verify.change_losses import ALPHAS, MovedCounts, loss_of, loss_of_laws
+    from topdown.verify.change_losses import ALPHAS, MovedCounts, composed_loss, loss_of, loss_of_laws
     from topdown.verify.check_certificate import check_manifest
     from topdown.verify.check_report import check_report_file
     from topdown.verify.derived_privacy import derive_privacy
@@ -74,6 +74,7 @@ __all__ = [
     "check_manifest",
     "check_report_file",
     "check_section",
+    "composed_loss",
     "delta_needed",
     "derive_privacy",
     "describes_every_column",

@@ -5,7 +5,8 @@ fault of one has to meet its match in the other. Where no sum is quick, the boun
 
 Noise of whole weights: a count that moves by 1 has the loss ln(p(x) / p(x - 1)) with probability p(x); moved down a
 lattice, the sum of the losses gives a delta not above the true one, moved up one not below; an infinite loss always
-counts. Choices are between the noise alone and the noise with randomised response.
+counts. What is charged to a ledger in several kinds is one composition: Gaussian noise by its sums, all else listed, or
+on a lattice rounded both ways.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Floats
-from topdown.verify.exact_arithmetic import ROUNDED, Ends, digits_of, exp, tight_formula
+from topdown.verify.exact_arithmetic import ROUNDED, Ends, digits_of, exact_text, exp, fraction, tight_formula
 from topdown.verify.gaussian_sums import GaussianSum
 from topdown.verify.noise_laws import CheckedLaw, law_named
 
@@ -84,7 +85,7 @@ def _loss_masses(weights: Sequence[str], step: float, size: int, *, up: bool) ->
 
 
 ALPHAS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
-EVERY_DELTA = "0"
+EVERY_DELTA, USUAL_DELTA = "0", "1e-10"
 _ONE = Fraction(1)
 
 
@@ -101,12 +102,16 @@ class MovedCounts(NamedTuple):
 class ChangeLoss(Protocol):
     """What can be computed of a change.
 
-    `rho`: exact, None unless noise is Gaussian; `counts`: how many counts move; `delta`: exact, None unless losses
-    are pairs.
+    `stated_at`: deltas at which a ledger states epsilon; `rho`: exact, None unless noise is Gaussian; `counts`: how
+    many counts move; `delta`: exact, None unless losses are pairs.
     """
 
     @property
     def rho(self) -> Fraction | None:
+        """See above."""
+
+    @property
+    def stated_at(self) -> tuple[str, ...]:
         """See above."""
 
     @property
@@ -151,6 +156,7 @@ class PureLoss:
     rho: Fraction | None
     moved: tuple[tuple[Fraction, int], ...] = ()
     delta = None
+    stated_at = (EVERY_DELTA,)
 
     def epsilon(self, delta: str) -> Ends:
         """Return the sum."""
@@ -227,6 +233,7 @@ class PairLoss:
     counts: int
     parts: tuple[tuple[tuple[str, ...], int, Fraction], ...] = ()
     rho = None
+    stated_at = ()
 
     def epsilon(self, delta: str) -> Ends:
         """Return the sum."""
@@ -259,6 +266,7 @@ class GaussianLoss:
 
     total: GaussianSum
     delta = None
+    stated_at = (USUAL_DELTA,)
 
     @property
     def rho(self) -> Fraction:
@@ -299,6 +307,7 @@ class WidestEnds:
     rho: Fraction
     counts: int
     delta = None
+    stated_at = (USUAL_DELTA,)
 
     def epsilon(self, delta: str) -> Ends:
         """Return [0, what rho alone allows]."""
@@ -369,63 +378,199 @@ def _rounded_outward(value: Fraction) -> Ends:
     return Ends(value * (1 - ROUNDED), min(value * (1 + ROUNDED), _ONE))
 
 
-CHOICE_METHOD = "noise and choices: between noise alone and randomised response"
-CHOICE_SLACK = Fraction(1, 10**4)  # by this part of itself an end may differ from the one found here
+MIXED_METHOD, BOUND_METHOD = "composed exactly", "bound from above, composed"
+MOST_VALUES = 1 << 12  # of losses beside Gaussian noise that are listed, not put on a lattice
+GRID = 1e-11  # losses nearer than this are one
+MIXED_SLACK = Fraction(
+    2, 1000
+)  # by this part of itself, and of all epsilons, an end may differ from the one found here
 
 
 @dataclass(frozen=True, eq=False)
-class WithChoices:
-    """The loss of noise, and of choices of a pure epsilon in all; `rho` is None in a ledger of epsilon."""
+class MixedLoss:
+    """Noise of several kinds, and mechanisms known by a pure epsilon, which are taken for randomised response.
 
-    noise: ChangeLoss
-    pure: Fraction
-    rho: Fraction | None
+    Args:
+        moved: the noise. responses: (epsilon, e^epsilon) of each mechanism.
+    """
+
+    moved: tuple[tuple[CheckedLaw, MovedCounts], ...]
+    responses: tuple[tuple[Fraction, Fraction], ...]
+    rho = None
+    delta = None
 
     @property
     def counts(self) -> int:
         """How many counts behind noise move."""
-        return self.noise.counts
+        return sum(m.n for _, m in self.moved)
 
     @property
-    def delta(self) -> None:
-        """No ledger of pairs books choices."""
+    def own_delta(self) -> Fraction:
+        """Sum of the deltas of all counts, at most 1."""
+        return min(sum((m.n * m.delta for _, m in self.moved), Fraction(0)), _ONE)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether every part has an epsilon for every delta."""
+        return all(law.loss_name == "epsilon" for law, _ in self.moved)
+
+    @property
+    def stated_at(self) -> tuple[str, ...]:
+        """Where epsilon is stated: 1e-10 and what of delta the laws have; or every delta."""
+        if self.is_pure:
+            return (EVERY_DELTA,)
+        return (exact_text(self.own_delta + Fraction(1, 10**10)),) if self.own_delta else ("1e-10",)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What may be said of how its numbers were found."""
+        known = not self.responses and all(law.composed_as != "bound" for law, _ in self.moved)
+        return (MIXED_METHOD, BOUND_METHOD) if known else (BOUND_METHOD,)
+
+    @cached_property
+    def beside(self) -> Fraction:
+        """Sum of the epsilons of all but Gaussian noise."""
+        rows = ((m.n * law.loss(m.parameter, m.shift)) for law, m in self.moved if law.loss_name != "rho")
+        return sum(rows, Fraction(0)) + sum((epsilon for epsilon, _ in self.responses), Fraction(0))
+
+    @property
+    def slack(self) -> Fraction:
+        """How far an end of epsilon may lie from the one found here."""
+        return MIXED_SLACK * self.beside + Fraction(1, 10**9)
+
+    def epsilon(self, delta: str) -> Ends:
+        """Return the least epsilon whose delta is this one, by losses rounded down and up."""
+        if delta == EVERY_DELTA:
+            return Ends(self.beside, self.beside)
+        target = Fraction(1, 10 ** digits_of(delta)) if delta.startswith("1e") else fraction(delta)
+        room = max(float(target - self.own_delta), 1e-300)
+        most = float(self.beside) + (self._gaussian.epsilon_below(room) if self._gaussian else 0.0)
+        found = []
+        for losses in self._others:
+            low, high = 0.0, most
+            for _ in range(50):
+                middle = (low + high) / 2
+                low, high = (low, middle) if self._delta(losses, middle) <= target else (middle, high)
+            found.append(Fraction(high))
+        return Ends(min(found), max(found))
+
+    @cached_property
+    def guess(self) -> Ends:
+        """Return (1 + delta(0)) / 2, by losses rounded down and up."""
+        low, high = (min((1 + Fraction(self._delta(losses, 0.0))) / 2, _ONE) for losses in self._others)
+        return Ends(min(low, high), max(low, high))
 
     @property
     def powers(self) -> list[Ends]:
         """No curve is stated of it."""
         raise ValueError("no curve is stated of a ledger")
 
-    def epsilon(self, delta: str) -> Ends:
-        """Return [noise alone, noise and choices], the upper end by sums of epsilon or of rho."""
-        box = self.noise.epsilon(delta)
-        high = box.upper + self.pure
-        if self.rho is not None:
-            high = min(high, tight_formula(self.rho, digits_of(delta)))
-        return Ends(box.lower, max(high, box.lower), CHOICE_METHOD)
+    @cached_property
+    def _gaussian(self) -> GaussianSum | None:
+        rows = [(m.parameter, m.shift, m.n) for law, m in self.moved if law.composed_as == "gaussian"]
+        return GaussianSum(rows) if rows else None
 
-    @property
-    def guess(self) -> Ends:
-        """Return [noise alone, (r + delta(epsilon)) / (1 + r)], r = e**epsilon of the choices."""
-        alone = self.noise.guess
-        if isinstance(self.noise, PureLoss):
-            odds = exp(self.noise.total + self.pure)
-            return Ends(alone.lower, min(odds / (1 + odds) * (1 + ROUNDED), Fraction(1)), CHOICE_METHOD)
-        odds, high = exp(self.pure), Fraction(1)
-        if isinstance(self.noise, GaussianLoss):
-            _, delta = self.noise.total.delta(float(self.pure))
-            high = (odds + Fraction(delta)) / (1 + odds) * (1 + ROUNDED)
-        return Ends(alone.lower, max(alone.lower, min(high, Fraction(1))), CHOICE_METHOD)
+    def _delta(self, losses: _Spread, epsilon: float) -> float:
+        """Return E[delta of the Gaussian noise at epsilon - loss]; at x < 0 that is 1 - e^x + e^x delta(-x)."""
+        at = epsilon - losses.loss
+        beyond = np.where(at < 0, -np.expm1(np.minimum(at, 0.0)), 0.0)
+        if self._gaussian is not None:
+            beyond += np.exp(np.minimum(at, 0.0)) * self._gaussian.deltas(np.abs(at))
+        return float((losses.mass * beyond).sum()) + losses.infinite
+
+    @cached_property
+    def _others(self) -> tuple[_Spread, _Spread]:
+        """All losses but those of Gaussian noise, rounded down and rounded up; the same where few are listed."""
+        rows = [(_losses_of(law, m), m.n) for law, m in self.moved if law.composed_as != "gaussian"]
+        rows += [(_response(math.log(odds)), 1) for _, odds in self.responses]
+        listed: _Spread | None = _Spread(np.zeros(1), np.ones(1), 0.0)
+        for one, n in rows:
+            for _ in range(n if len(one.loss) * n <= MOST_VALUES else MOST_VALUES):
+                listed = _added(listed, one) if listed is not None else None
+                if listed is None:
+                    break
+        if listed is not None:
+            return listed, listed
+        step = float(self.beside) / _MOST
+        down, up = (_lattice_sum(rows, step, float(self.beside), up=up) for up in (False, True))
+        return down, up
 
 
-def with_choices(noise: ChangeLoss, choices: Sequence[tuple[Fraction, Fraction]]) -> ChangeLoss:
-    """Return the loss of noise together with the (epsilon, rho) of choices; that of the noise if there are none."""
-    if not choices:
-        return noise
-    rho = None if noise.rho is None else noise.rho + sum((rho for _, rho in choices), Fraction(0))
-    return WithChoices(noise, sum((epsilon for epsilon, _ in choices), Fraction(0)), rho)
+@dataclass(frozen=True, eq=False)
+class _Spread:
+    """Losses with their probabilities, and that of an infinite one."""
+
+    loss: Floats
+    mass: Floats
+    infinite: float
 
 
-def ends_agree(low: Fraction, high: Fraction, mine: Ends) -> bool:
-    """Tell whether stated ends are those found here, but for rounding outward and what other engines leave open."""
-    near = CHOICE_SLACK * mine.upper + Fraction(1, 10**12)
-    return mine.lower - near <= low <= mine.lower + near and mine.upper - near <= high <= mine.upper + near
+def _losses_of(law: CheckedLaw, m: MovedCounts) -> _Spread:
+    """Return the losses of one count that moves."""
+    if law.composed_as == "weights":
+        half = [int(w) for w in m.weights]
+        line = np.array([*half[:0:-1], *half], dtype=float) / 2.0**128
+        return _Spread(np.log(line[1:] / line[:-1]), line[1:], float(line[0]))
+    if law.composed_as == "bound":
+        return _response(float(law.loss(m.parameter, m.shift)))
+    a, steps = math.exp(-float(1 / m.parameter)), np.arange(m.shift + 1.0)
+    mass: Floats = (1 - a) / (1 + a) * a**steps
+    mass[0], mass[-1] = 1 / (1 + a), a**m.shift / (1 + a)
+    return _Spread((m.shift - 2 * steps) * float(1 / m.parameter), mass, 0.0)
+
+
+def _response(epsilon: float) -> _Spread:
+    right = 1 / (1 + math.exp(-epsilon))
+    return _Spread(np.array([epsilon, -epsilon]), np.array([right, 1 - right]), 0.0)
+
+
+def _added(some: _Spread, one: _Spread) -> _Spread | None:
+    """Return the sums of losses, equal ones together; None if there are too many."""
+    if len(some.loss) * len(one.loss) > 64 * MOST_VALUES:
+        return None
+    sums = np.add.outer(some.loss, one.loss).reshape(-1)
+    _, first, which = np.unique(np.rint(sums / GRID), return_index=True, return_inverse=True)
+    if len(first) > MOST_VALUES:
+        return None
+    weights = np.multiply.outer(some.mass, one.mass).reshape(-1)
+    mass = np.asarray(np.bincount(which.reshape(-1), weights), dtype=np.float64)
+    return _Spread(sums[first], mass, 1 - (1 - some.infinite) * (1 - one.infinite))
+
+
+def _lattice_sum(rows: Sequence[tuple[_Spread, int]], step: float, total: float, *, up: bool) -> _Spread:
+    """Return the sums of losses on a lattice, each moved down, far ones to its end, or up, far ones to infinity."""
+    size = 1 << (2 * math.ceil((total + 2 * _NATS) / step)).bit_length()
+    spectrum: NDArray[np.complex128] = np.ones(size // 2 + 1, dtype=complex)
+    kept, most = 1.0, (total + _NATS) / step
+    for one, n in rows:
+        places, mass, infinite = one.loss / step, one.mass, one.infinite
+        far = places > most
+        infinite += float(mass[far].sum()) if up else 0.0
+        places, mass = (places[~far], mass[~far]) if up else (np.minimum(places, most), mass)
+        whole = np.ceil(places - _NEAR) if up else np.floor(places + _NEAR)
+        line = np.bincount(np.maximum(whole, -most).astype(int) % size, mass, size)
+        spectrum *= np.fft.rfft(line) ** n
+        kept *= (1 - infinite) ** n
+    masses = np.maximum(np.fft.irfft(spectrum, size), 0.0)
+    place = np.arange(size)
+    return _Spread(step * np.where(place < size // 2, place, place - size), masses, 1 - kept)
+
+
+def composed_loss(
+    moved: Iterable[tuple[str, MovedCounts]], responses: Sequence[tuple[Fraction, Fraction]]
+) -> ChangeLoss:
+    """Return the loss of everything: noise of any laws, and the (epsilon, e^epsilon) of other mechanisms."""
+    rows = [(law_named(law), m) for law, m in moved]
+    kinds = {law.loss_name for law, _ in rows}
+    if not responses and len(kinds) == 1 and "epsilon_delta" not in kinds:
+        return loss_of_laws(min(kinds), ((law.name, m) for law, m in rows))
+    return MixedLoss(tuple(rows), tuple(responses))
+
+
+def mixed_end_agrees(stated: tuple[Fraction, Fraction], mine: Ends, slack: Fraction, *, narrow: bool) -> bool:
+    """Tell whether the stated upper end is not below the true value, nor far above, and a lower one not above it."""
+    low, high = stated
+    near = MIXED_SLACK * mine.upper + slack
+    if narrow and high - low > Fraction(1, 10**6) * high + Fraction(1, 10**12):
+        return False
+    return low <= mine.upper + near and mine.lower * (1 - MIXED_SLACK) <= high <= mine.upper + near

@@ -21,7 +21,6 @@ from topdown.verify.check_constraints import exact_tables
 from topdown.verify.check_tables import CSV, table_paths
 from topdown.verify.exact_arithmetic import exact_text, fraction
 from topdown.verify.findings import Finding, Findings
-from topdown.verify.ledger_reader import LedgerFile, Opened
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.released_records import PERSONS
 from topdown.verify.session import MEASURED_PLAN, Session, part_paths
@@ -306,12 +305,6 @@ def _delta_beside_loss(plan: PlanFile, loss: Fraction) -> dict[str, str]:
     """Return the delta beside a part of the budget, where losses are pairs."""
     total = plan.whole_delta
     return {"delta": exact_text(total * loss / fraction(plan.doc.budget))} if total else {}
-
-
-def delta_charged(ledger: LedgerFile) -> dict[str, str]:
-    """Return what of delta is charged to a ledger, where losses are pairs."""
-    pairs = any(isinstance(line, Opened) and line.loss_name == "epsilon_delta" for line in ledger.lines)
-    return {"charged_delta": exact_text(ledger.charged_delta)} if pairs else {}
 
 
 def unspent(plan: PlanFile) -> list[dict[str, str]]:

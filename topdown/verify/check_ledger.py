@@ -19,6 +19,7 @@ from topdown.verify.ledger_reader import (
     Refund,
     sealing_commit,
 )
+from topdown.verify.noise_laws import changes_needed
 from topdown.verify.plan_reader import PlanFile, canonical
 from topdown.verify.session import Session, part_paths
 from topdown.verify.strict_reader import UnreadableError, parse_json, read_bytes
@@ -69,9 +70,8 @@ def check_drawn(session: Session, commit: Commit, out: Findings) -> None:
             out.add(Finding("V026", text, path, why="noise may have been drawn that was not charged for"))
 
 
-_Charged = tuple[
-    str, str, str, Fraction, int, int, Fraction
-]  # level, query, law, parameter, counts, shift, delta
+# level, query, law, parameter, counts, shift, delta, weights
+_Charged = tuple[str, str, str, Fraction, int, int, Fraction, tuple[str, ...]]
 
 
 def check_ledger(session: Session, out: Findings) -> str:
@@ -137,15 +137,17 @@ def _check_binding(session: Session, first: Opened, out: Findings) -> None:
     plan = session.plan
     wanted = {
         "data set": (plan.doc.release.data_set, first.data_set),
-        "neighbour relation": (plan.doc.neighbours, first.neighbours),
         "unit of privacy": (plan.schema.unit, first.unit),
-        "loss": (plan.loss_name, first.loss_name),
     }
     for what, (expected, found) in wanted.items():
         if expected != found:
             _ledger_finding(
                 out, "V024", f"the ledger is of another {what}", "files were mixed", expected, found
             )
+    for line in session.ledger.live:
+        if changes_needed(first.neighbours, line.neighbours) is None:
+            text = f"intent {line.seq} is about a relation that says nothing of the ledger's"
+            _ledger_finding(out, "V024", text, "losses of different meaning were added")
 
 
 def check_order(ledger: LedgerFile, out: Findings) -> None:
@@ -192,6 +194,9 @@ def _check_charges(session: Session, intents: Sequence[int], journal: str, out: 
         total += fraction(intent.loss)
         total_delta += fraction(intent.delta)
         covered |= set(intent.covers)
+        if intent.neighbours != plan.doc.neighbours:
+            text = f"intent {seq} is about another neighbour relation than the plan"
+            _ledger_finding(out, "V023", text, "loss is understated", plan.doc.neighbours, intent.neighbours)
         if intent.plan_hash != plan.measured_hash or intent.journal != journal:
             _ledger_finding(
                 out, "V022", f"the commit names intent {seq} of another plan or journal", "runs were mixed"
@@ -211,7 +216,8 @@ def _check_charges(session: Session, intents: Sequence[int], journal: str, out: 
 
 def _charged_noise(laws: tuple[DrawnNoise, ...]) -> list[_Charged]:
     return sorted(
-        (x.level, x.query, x.law, fraction(x.parameter), x.coordinates, x.shift, x.delta_loss) for x in laws
+        (x.level, x.query, x.law, fraction(x.parameter), x.coordinates, x.shift, x.delta_loss, x.weights)
+        for x in laws
     )
 
 
@@ -219,7 +225,10 @@ def _planned_noise(plan: PlanFile, covers: tuple[str, ...]) -> list[_Charged]:
     """Return the laws the plan draws at some levels, on the counts that neighbours move."""
     n, shift = len(plan.relation.shifts), plan.relation.shift
     return sorted(
-        (level.name, m.query, m.law, fraction(m.parameter), n, shift, fraction(m.delta or "0"))
+        (
+            *(level.name, m.query, m.law, fraction(m.parameter), n, shift),
+            *(fraction(m.delta or "0"), tuple(m.weights or ())),
+        )
         for level in plan.doc.levels
         if level.name in covers and level.n_measured
         for m in level.measurements

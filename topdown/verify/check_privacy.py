@@ -13,11 +13,9 @@ from typing import Any
 from topdown.verify.change_losses import (
     ChangeLoss,
     MovedCounts,
+    composed_loss,
     delta_between,
-    loss_of_laws,
-    with_choices,
 )
-from topdown.verify.check_certificate import delta_charged
 from topdown.verify.derived_privacy import DerivedPrivacy, derive_privacy
 from topdown.verify.exact_arithmetic import (
     ROUNDED,
@@ -29,8 +27,8 @@ from topdown.verify.exact_arithmetic import (
     usual_formula,
 )
 from topdown.verify.findings import Finding, Findings
-from topdown.verify.ledger_reader import Choice, LedgerFile, Opened
-from topdown.verify.noise_laws import RELATIONS, REPLACED, law_named
+from topdown.verify.ledger_reader import Charge, Choice, LedgerFile, Opened
+from topdown.verify.noise_laws import RELATIONS, changes_needed
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.session import Session
 from topdown.verify.stated_losses import FILE, Comparison, StatedRow
@@ -119,7 +117,7 @@ _KEYS = (
 
 
 _LEDGER_KEYS = (
-    *("attestations", "charged", "conditional_on", "data_set", "ledger", "loss_name", "neighbours"),
+    *("attestations", "charged", "conditional_on", "data_set", "ledger", "neighbours"),
     *("refunds", "secrets", "unit", "up_to"),
 )
 
@@ -300,13 +298,13 @@ def check_everything_released(
         copy: whether the ledger may be an older copy, as that of a release that solves another's measurement.
     """
     first = next(line for line in ledger.lines if isinstance(line, Opened))
-    live = [intent for seq, intent in ledger.intents.items() if seq not in ledger.voided]
+    live = ledger.live
     exact = list(dict.fromkeys(name for intent in live for name in intent.exact))
-    more = delta_charged(ledger)
+    charged = {kind: exact_text(loss) for kind, loss in ledger.charged.items()}
+    more = {"charged_delta": exact_text(ledger.charged_delta)} if ledger.charged_delta else {}
     compare.same("V136", f"{place}: its keys", sorted((*_LEDGER_KEYS, *more)), sorted(stated))
-    for key, value in more.items():
-        compare.same("V136", f"{place}.{key}", value, stated.get(key))
     for key, expected in (
+        *more.items(),
         ("ledger", first.ledger),
         ("up_to", ledger.up_to),
         ("attestations", ledger.attestations),
@@ -314,32 +312,31 @@ def check_everything_released(
         ("data_set", first.data_set),
         ("neighbours", first.neighbours),
         ("unit", first.unit),
-        ("loss_name", first.loss_name),
-        ("charged", exact_text(ledger.charged)),
+        ("charged", charged),
         ("conditional_on", exact),
     ):
         compare.same("V136", f"{place}.{key}", expected, stated.get(key))
-    kinds = RELATIONS.get(first.neighbours, REPLACED).stated
-    laws = [drawn for intent in live for drawn in intent.laws]
-    if strange := sorted({x.law for x in laws if law_named(x.law).loss_name != first.loss_name}):
-        text = f"is of noise that is not added up in a ledger of {first.loss_name}"
-        compare.wrong("V136", f"{place}.secrets", text, first.loss_name, strange[0])
-        return
-    rows = [
-        StatedRow(
-            {"name": row_name(kind, "", first.unit), "kind": kind},
-            with_choices(
-                loss_of_laws(
-                    first.loss_name,
-                    (
-                        (x.law, MovedCounts(x.scale, x.shift, times * x.coordinates, fraction(x.delta)))
-                        for x in laws
-                    ),
-                ),
-                [choice.charge(times) for choice in live if isinstance(choice, Choice)],
-            ),
-            partial(ledger_sentence, kind, ledger.readers(first, copy=copy), first.unit, exact),
-        )
-        for kind, times in kinds
-    ]
-    compare.rows("V136", f"{place}.secrets", stated.get("secrets"), rows if live else [])
+    rows = []
+    for kind, about in RELATIONS[first.neighbours].stated if live and first.neighbours in RELATIONS else ():
+        loss = _everything(live, about)
+        if loss is not None:
+            head = {"name": row_name(kind, "", first.unit), "kind": kind}
+            said = partial(ledger_sentence, kind, ledger.readers(first, copy=copy), first.unit, exact)
+            rows.append(StatedRow(head, loss, said, loss.stated_at))
+    compare.rows("V136", f"{place}.secrets", stated.get("secrets"), rows)
+
+
+def _everything(live: Sequence[Charge], about: str) -> ChangeLoss | None:
+    """Return the loss of all charges to a change of one relation; None where one of them says nothing of it."""
+    moved, responses = [], []
+    for charge in live:
+        times = changes_needed(about, charge.neighbours)
+        if times is None:
+            return None
+        moved += [
+            (x.law, MovedCounts(x.scale, x.shift, times * x.coordinates, fraction(x.delta), x.weights))
+            for x in charge.laws
+        ]
+        if isinstance(charge, Choice):
+            responses.append(charge.response(times))
+    return composed_loss(moved, responses)

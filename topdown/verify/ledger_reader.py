@@ -16,11 +16,13 @@ import msgspec
 
 from topdown.verify.exact_arithmetic import ROUNDED, fraction, log
 from topdown.verify.findings import Finding
-from topdown.verify.noise_laws import RELATIONS, law_named
+from topdown.verify.noise_laws import GROUP_STEPS as GROUP_STEPS
+from topdown.verify.noise_laws import RELATIONS, UNIT, delta_needed, law_named
 from topdown.verify.plan_reader import canonical
 from topdown.verify.strict_reader import UnreadableError, parse_json, read_bytes
 
-FILE = "ledger.jsonl"
+FILE, VERSION = "ledger.jsonl", 3
+_WEIGHT = re.compile(r"[1-9][0-9]{0,38}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
@@ -39,7 +41,6 @@ class Opened(_Line, frozen=True, kw_only=True, tag="open"):
     data_set: str
     neighbours: str
     unit: str
-    loss_name: Literal["rho", "epsilon", "epsilon_delta"]
 
 
 class DrawnNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -53,6 +54,7 @@ class DrawnNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     query: str
     attributes: tuple[str, ...]
     delta: str = "0"
+    weights: tuple[str, ...] = ()
 
     @property
     def scale(self) -> Fraction:
@@ -71,9 +73,14 @@ class DrawnNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     @property
     def is_sound(self) -> bool:
-        """Whether a delta is where it belongs: with a law that has one, of counts that move by 1, and nowhere else."""
-        has_delta = fraction(self.delta) > 0
-        return has_delta == law_named(self.law).has_delta and (not has_delta or self.shift == 1)
+        """Whether delta and weights are where they belong, and a law of weights keeps what it is charged for."""
+        delta, has_delta = fraction(self.delta), law_named(self.law).has_delta
+        if not has_delta:
+            return not delta and not self.weights
+        whole = [int(w) for w in self.weights if _WEIGHT.fullmatch(w)]
+        if self.shift != 1 or len(whole) != len(self.weights) or len(whole) < 2:
+            return False
+        return 2 * sum(whole) - whole[0] == UNIT and delta_needed(whole, self.scale) <= delta
 
 
 class Intent(_Line, frozen=True, kw_only=True, tag="intent"):
@@ -87,9 +94,11 @@ class Intent(_Line, frozen=True, kw_only=True, tag="intent"):
     attempt: int
     covers: tuple[str, ...]
     journal: str
-    limit: str
+    neighbours: str
     limit_reason: str
     delta: str = "0"
+    rho_limit: str = "0"
+    epsilon_limit: str = "0"
     delta_limit: str = "0"
 
 
@@ -102,13 +111,13 @@ class Choice(_Line, frozen=True, kw_only=True, tag="choice"):
     epsilon: str
     rate: str
     base: str
-    loss_name: Literal["rho", "epsilon"]
-    loss: str
     attempt: int
     covers: tuple[str, ...]
     journal: str
-    limit: str
     limit_reason: str
+    rho_limit: str = "0"
+    epsilon_limit: str = "0"
+    delta_limit: str = "0"
     laws: ClassVar[tuple[DrawnNoise, ...]] = ()
     exact: ClassVar[tuple[str, ...]] = ()
     delta: ClassVar[str] = "0"
@@ -118,15 +127,14 @@ class Choice(_Line, frozen=True, kw_only=True, tag="choice"):
         """e^epsilon that a one-sided mechanism with this base keeps on a sample of this rate."""
         return RELATIONS[self.neighbours].sampled_odds(fraction(self.rate), fraction(self.base))
 
-    def charge(self, times: int = 1) -> tuple[Fraction, Fraction]:
-        """Return (epsilon, rho) for so many neighbours in a row; rho is epsilon tanh(epsilon / 2) at most."""
-        epsilon, odds = times * fraction(self.epsilon), self.odds**times
-        return epsilon, epsilon * (odds - 1) / (odds + 1)
-
     @property
-    def due(self) -> Fraction:
-        """What it charges in the unit of the ledger."""
-        return self.charge()[self.loss_name == "rho"]
+    def loss(self) -> str:
+        """Its epsilon."""
+        return self.epsilon
+
+    def response(self, times: int) -> tuple[Fraction, Fraction]:
+        """Return (epsilon, e^epsilon) for so many neighbours in a row; epsilon is at least the logarithm."""
+        return times * fraction(self.epsilon), self.odds**times
 
 
 class Begun(_Line, frozen=True, kw_only=True, tag="begin"):
@@ -277,18 +285,28 @@ class LedgerFile:
         return {seq: one for seq, one in found if one.journal == journal and seq not in self.voided}
 
     @property
-    def charged(self) -> Fraction:
-        """Sum of the losses of all intents that were not taken back."""
-        return sum(
-            (fraction(i.loss) for seq, i in self.intents.items() if seq not in self.voided), Fraction(0)
-        )
+    def live(self) -> list[Charge]:
+        """Every charge that was not taken back."""
+        return [one for seq, one in self.intents.items() if seq not in self.voided]
+
+    @property
+    def charged(self) -> dict[str, Fraction]:
+        """Sums of their losses by kind."""
+        found: dict[str, Fraction] = {}
+        for one in self.live:
+            kind = law_named(one.laws[0].law).loss_name if one.laws else "epsilon"
+            found[kind] = found.get(kind, Fraction(0)) + fraction(one.loss)
+        return found
+
+    @property
+    def charged_words(self) -> str:
+        """The same as words."""
+        return ", ".join(f"{kind} {loss}" for kind, loss in sorted(self.charged.items())) or "nothing"
 
     @property
     def charged_delta(self) -> Fraction:
         """Sum of their deltas."""
-        return sum(
-            (fraction(i.delta) for seq, i in self.intents.items() if seq not in self.voided), Fraction(0)
-        )
+        return sum((fraction(one.delta) for one in self.live), Fraction(0))
 
 
 UNNAMED = "somebody whom the ledger does not name"
@@ -319,6 +337,9 @@ def _ledger_line(raw: bytes, row: int) -> Line:
     document = parse_sealed_line(raw)
     if document is None:
         raise _broken_ledger("V021", "has a line that does not match its own hash", row)
+    if document.get("kind") == "open" and document.get("version") != VERSION:
+        text = f"is of format {str(document.get('version'))[:8]}, and format {VERSION} is verified here"
+        raise _broken_ledger("V020", text, row)
     try:
         line: Line = msgspec.convert(document, Line, strict=True)
         strptime(line.time, "%Y-%m-%dT%H:%M:%SZ")
@@ -328,7 +349,7 @@ def _ledger_line(raw: bytes, row: int) -> Line:
             raise _broken_ledger("V020", "has an intent whose loss is not that of its laws", row)
         if isinstance(line, Choice) and not (0 < fraction(line.rate) < 1 < fraction(line.base)):
             raise _broken_ledger("V020", "has a choice without a rate and a base", row)
-        if isinstance(line, Choice) and (fraction(line.loss) != line.due or not covers_odds(line)):
+        if isinstance(line, Choice) and not covers_odds(line):
             raise _broken_ledger("V020", "has a choice whose loss is not that of its rate and base", row)
     except (ValueError, TypeError, ZeroDivisionError):
         raise _broken_ledger("V020", "has a line that is not what a ledger holds", row) from None

@@ -31,12 +31,11 @@ class CheckedRelation:
 
     Args:
         shifts: by how much each answer changes that a neighbour changes in one measurement of a level.
-        stated: kinds of change that a statement about a whole ledger has a row for, and how many steps of the relation
-            each takes.
+        stated: kinds of change that a statement about a whole ledger has a row for, and the relation of each.
     """
 
     shifts: tuple[int, ...]
-    stated: tuple[tuple[str, int], ...]
+    stated: tuple[tuple[str, str], ...]
 
     @property
     def l1(self) -> int:
@@ -64,13 +63,29 @@ class CheckedRelation:
         return max(up, down) if self.states_presence else up * down
 
 
-REPLACED = CheckedRelation((1, -1), (("everything", 1),))
+REPLACED = CheckedRelation((1, -1), (("everything", "bounded"),))
 
 
-ADDED_OR_REMOVED = CheckedRelation((1,), (("presence", 1), ("everything", 2)))
+ADDED_OR_REMOVED = CheckedRelation((1,), (("presence", "add_remove"), ("everything", "bounded")))
 
 
 RELATIONS = {"bounded": REPLACED, "add_remove": ADDED_OR_REMOVED}
+
+
+GROUP_STEPS = "steps of group sizes: "  # before the steps of a charge for group sizes
+
+
+def changes_needed(about: str, charged: str) -> int | None:
+    """Return how many changes that a charge is about make one change that is asked about; None if nothing is known.
+
+    A record replaced is one removed and one added. A person who is there or not makes one group of group sizes larger
+    or smaller by one, or changes their number, which is exact; two such steps may move one answer by two.
+    """
+    if about == charged:
+        return 1
+    if charged.startswith(GROUP_STEPS):
+        return 1 if about == "add_remove" else None
+    return 2 if (about, charged) == ("bounded", "add_remove") else None
 
 
 UNIT = 1 << 128

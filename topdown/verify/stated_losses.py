@@ -14,14 +14,14 @@ from typing import Any
 
 from topdown.verify.change_losses import (
     ALPHAS,
-    CHOICE_METHOD,
     EVERY_DELTA,
+    MIXED_METHOD,
     ChangeLoss,
     GaussianLoss,
+    MixedLoss,
     PairLoss,
     PureLoss,
-    WithChoices,
-    ends_agree,
+    mixed_end_agrees,
 )
 from topdown.verify.exact_arithmetic import (
     ROUNDED,
@@ -91,6 +91,7 @@ class StatedRow:
     head: dict[str, Any]
     loss: ChangeLoss | None
     sentence: Callable[[int], str]
+    deltas: tuple[str, ...] = ()
 
 
 @dataclass
@@ -155,16 +156,15 @@ class Comparison:
             self.same(code, f"{place}.{key}", value, stated.get(key))
         times = 0
         if loss is not None:
-            self._numbers(place, stated, loss)
+            self._numbers(place, stated, loss, row.deltas or self.deltas)
             times = stated.get("right_in_100", 0)
         self.same("V134", f"{place}.sentence", row.sentence(times), stated.get("sentence"))
 
-    def _numbers(self, place: str, stated: dict[str, Any], loss: ChangeLoss) -> None:
+    def _numbers(self, place: str, stated: dict[str, Any], loss: ChangeLoss, deltas: tuple[str, ...]) -> None:
         self.same("V132", f"{place}.n_counts_moved", loss.counts, stated.get("n_counts_moved"))
         method = stated.get("method")
         epsilon = stated.get("epsilon")
         at = dict(epsilon) if isinstance(epsilon, dict) else {}
-        deltas = self.deltas
         if loss.delta is not None:
             deltas = (exact_text(loss.delta),)
             self.same("V132", f"{place}.delta", deltas[0], stated.get("delta"))
@@ -185,7 +185,7 @@ class Comparison:
             with self.reading("V132", f"{place}.mu"):
                 self._near(f"{place}.mu", _read_float(stated.get("mu")), math.sqrt(float(2 * loss.rho)))
             with self.reading("V131", f"{place}.usual"):
-                self._usual(f"{place}.usual", stated["usual"], loss.rho)
+                self._usual(f"{place}.usual", stated["usual"], loss.rho, deltas)
 
     def curve(self, stated: object, loss: ChangeLoss, method: object) -> None:
         """Compare the power of the best test at ALPHAS."""
@@ -216,10 +216,12 @@ class Comparison:
         """
         with self.reading("V132", place):
             low, high = read_enclosure(stated)
-            if isinstance(loss, WithChoices):
-                mine = own(loss)
-                if method != CHOICE_METHOD or not ends_agree(low, high, mine):
-                    line = "is not between the noise alone and the noise with choices"
+            if isinstance(loss, MixedLoss):
+                mine, exact = own(loss), method == MIXED_METHOD
+                if method not in loss.methods or not mixed_end_agrees(
+                    (low, high), mine, loss.slack, narrow=exact
+                ):
+                    line = "is not what everything together costs"
                     self.wrong("V132", place, line, str(mine), _json_text(stated))
                 return
             width = max(_allowed_width(method), CURVE_WIDTH) if bounds_do else _allowed_width(method)
@@ -265,14 +267,14 @@ class Comparison:
                     _json_text(stated),
                 )
 
-    def _usual(self, place: str, stated: dict[str, Any], rho: Fraction) -> None:
+    def _usual(self, place: str, stated: dict[str, Any], rho: Fraction, deltas: tuple[str, ...]) -> None:
         keys = ["bun_steinke", "canonne_kamath_steinke", "gaussian_comparison", "gaussian_note"]
         self.same("V131", f"{place}: its keys", keys, sorted(stated))
         self.same("V131", f"{place}.gaussian_note", COMPARISON, stated.get("gaussian_note"))
         for key in keys[:3]:
-            if not self.same("V131", f"{place}.{key}: its deltas", sorted(self.deltas), sorted(stated[key])):
+            if not self.same("V131", f"{place}.{key}: its deltas", sorted(deltas), sorted(stated[key])):
                 continue
-            for delta in self.deltas:
+            for delta in deltas:
                 text, digits = stated[key][delta], digits_of(delta)
                 if key == "gaussian_comparison":
                     self._near(

@@ -48,7 +48,7 @@ def test_a_resolved_release_is_whole_and_says_whose_measurement_it_is(town, tree
     text = (tree / "README.txt").read_text(encoding="utf-8")
     assert f"solves the measurement of made-up, plan {first.plan.plan_hash[:8]}" in text
     whole = topdown.audit_ledger(tree / "ledger.jsonl")
-    assert (whole.charged, len(whole.releases)) == ("2", 1)
+    assert (whole.charged, len(whole.releases)) == ({"rho": "2"}, 1)
     assert topdown.audit(tree).agrees
     assert (town.release / "ledger.jsonl").read_bytes() == (tree / "ledger.jsonl").read_bytes()
     assert (town.release / "plan.json").read_bytes() == (tree / "measurements" / "plan.json").read_bytes()

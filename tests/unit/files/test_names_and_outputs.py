@@ -123,7 +123,7 @@ def toy_ledger(tmp_path):
     from topdown.privacy.ledger import LedgerBinding, LedgerLocation, create_ledger
 
     create_ledger(
-        LedgerLocation(tmp_path / "l.jsonl", tmp_path, "", LedgerBinding("toy", "bounded", "person", "rho"))
+        LedgerLocation(tmp_path / "l.jsonl", tmp_path, "", LedgerBinding("toy", "bounded", "person"))
     )
     return tmp_path / "l.jsonl"
 

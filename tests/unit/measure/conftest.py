@@ -49,7 +49,9 @@ class Toy:
             self.folder / "leaves.csv", [("geocode", "homes", "dormitories", "barracks"), *self.leaves]
         )
         path = f"ledger/{self.ledger.name}"
-        return prepare(with_ledger(init_run(records or self.records, self.folder, limit=limit, path=path)))
+        return prepare(
+            with_ledger(init_run(records or self.records, self.folder, rho_limit=limit, path=path))
+        )
 
     def prepare_almost_without_noise(self) -> PreparedRun:
         """Prepare a plan so costly that its noise is zero but for a chance below 10^-100."""

@@ -8,12 +8,12 @@ from fractions import Fraction
 import pytest
 
 from topdown.errors import BudgetError
-from topdown.privacy.accountant import zcdp_of_pure
+from topdown.privacy.accountant import WholeLoss, zcdp_of_pure
 from topdown.privacy.ledger import (
     Choice,
     LedgerBinding,
     LedgerLocation,
-    choice_loss,
+    Limits,
     create_ledger,
     from_fields,
     open_ledger,
@@ -24,10 +24,10 @@ from topdown.selection import subsampling
 F = Fraction
 
 
-def choice(epsilon: str = "1/2", neighbours: str = "bounded", loss_name: str = "rho") -> Choice:
+def choice(epsilon: str = "1/2", neighbours: str = "bounded") -> Choice:
     """Return the intent of a choice as the planner makes it."""
     plan = subsampling(epsilon, neighbours)
-    head = ("sites", "ab" * 32, neighbours, F(epsilon), plan.rate, plan.base, loss_name)
+    head = ("sites", "ab" * 32, neighbours, F(epsilon), plan.rate, plan.base)
     return Choice(*head, 1, ("answer",), "j1")
 
 
@@ -36,11 +36,11 @@ def choice(epsilon: str = "1/2", neighbours: str = "bounded", loss_name: str = "
 def test_a_choice_charges_what_it_costs_and_little_more(epsilon, neighbours):
     """A charge below the loss of randomised response would let a ledger hold more than its limit."""
     one = choice(epsilon, neighbours)
-    due = zcdp_of_pure(one.exp_epsilon)
-    assert due.upper <= one.loss * (1 + F(1, 10**40))
-    assert one.loss <= due.upper * (1 + F(1, 10**5))
-    assert one.loss <= F(epsilon) ** 2 / 2
-    assert choice(epsilon, neighbours, "epsilon").loss == F(epsilon)
+    due, rho = zcdp_of_pure(one.exp_epsilon), WholeLoss((), ((one.epsilon, one.exp_epsilon),)).rho
+    assert due.upper <= rho * (1 + F(1, 10**40))
+    assert rho <= due.upper * (1 + F(1, 10**5))
+    assert rho <= F(epsilon) ** 2 / 2
+    assert one.loss == F(epsilon)
     assert one.exp_epsilon == subsampling(epsilon, neighbours).exp_epsilon
 
 
@@ -53,28 +53,19 @@ def test_a_choice_is_read_back_as_it_was_written():
 def test_an_epsilon_below_what_rate_and_base_keep_is_no_choice():
     """A ledger that believes any epsilon could be charged nothing for everything."""
     with pytest.raises(ValueError, match="keeps no such epsilon"):
-        replace(choice(), epsilon=F(49, 100), loss=F(-1))
+        replace(choice(), epsilon=F(49, 100))
     with pytest.raises(ValueError, match="keeps no such epsilon"):
-        replace(choice(neighbours="add_remove"), neighbours="bounded", loss=F(-1))
-    with pytest.raises(ValueError, match="not that of its epsilon"):
-        replace(choice(), loss=F(1, 10**6))
+        replace(choice(neighbours="add_remove"), neighbours="bounded")
     for wrong in ({"rate": F(0)}, {"base": F(1)}, {"covers": ()}, {"neighbours": "step"}):
         with pytest.raises(ValueError, match="a choice"):
-            replace(choice(), loss=F(-1), **wrong)
-    assert choice_loss("rho", F(1), F(3)) == F(1, 2)
+            replace(choice(), **wrong)
 
 
-@pytest.mark.parametrize(
-    ("binding", "words"),
-    [
-        (("toy", "add_remove", "person", "rho"), "mixes neighbour relations"),
-        (("toy", "bounded", "person", "epsilon"), "mixes losses of two kinds"),
-    ],
-)
-def test_a_book_of_another_relation_or_loss_refuses_a_choice(tmp_path, binding, words):
-    """Losses of two meanings do not add up to anything."""
-    bound = LedgerBinding(*binding)
+def test_a_book_of_another_relation_refuses_a_choice(tmp_path):
+    """A choice about replaced records says nothing of one more record: its epsilon would be added to something else."""
     path = tmp_path / "ledger.jsonl"
-    place = create_ledger(LedgerLocation(path, tmp_path, "", bound))
-    with open_ledger(place) as ledger, pytest.raises(BudgetError, match=words):
-        ledger.intent(choice(), F(10))
+    place = create_ledger(LedgerLocation(path, tmp_path, "", LedgerBinding("toy", "add_remove", "person")))
+    with open_ledger(place) as ledger:
+        with pytest.raises(BudgetError, match="publish their number") as error:
+            ledger.intent(choice(), Limits(F(10)))
+        assert (error.value.code, ledger.book.charged) == ("B021", {})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.ledgers import n_intents, with_ledger
+from tests.helpers.ledgers import n_intents
 from topdown.errors import BudgetError, DataError, TopdownError
 from topdown.measure import ledger_location, measure
 from topdown.plan import load_context, prepare
@@ -25,40 +25,43 @@ def test_two_releases_add_up_and_a_third_is_refused(toy):
     measure(prepared, toy.folder / "a")
     with pytest.raises(BudgetError, match="holds a measurement of release") as same:
         measure(prepared, toy.folder / "b")
-    assert (same.value.code, read_ledger(toy.ledger).charged) == ("B013", 2)
+    assert (same.value.code, sum(read_ledger(toy.ledger).charged.values())) == ("B013", 2)
     measure(prepared, toy.folder / "b", again=True)
     with pytest.raises(BudgetError, match="the plan costs ρ 2; only 0 of 4 is left") as error:
         measure(prepared, toy.folder / "c", again=True)
     assert error.value.code == "B004"
-    assert read_ledger(toy.ledger).charged == 4
+    assert sum(read_ledger(toy.ledger).charged.values()) == 4
     assert not (toy.folder / "c").exists()
 
 
-def test_geometric_noise_is_charged_in_epsilon_and_not_added_to_rho(toy):
-    """Pure-DP releases have their own unit; a ledger of rho must refuse them."""
+def test_geometric_noise_is_charged_beside_gaussian(toy):
+    """An office that has released with one law must not need a second ledger for another: it forgets the first."""
     measure(toy.prepare(limit="100"), toy.folder / "gaussian")
     run = toy.folder / "run.toml"
-    run.write_text(
-        run.read_text().replace('rho = "2"', 'epsilon = "2"').replace("discrete_gaussian", "geometric")
-    )
-    with pytest.raises(BudgetError, match="the ledger of another loss: 'rho', not 'epsilon'"):
-        measure(prepare(run), toy.folder / "mixed")
-    assert n_intents(toy.ledger) == 1
-    (toy.folder / "others.csv").write_bytes((toy.folder / "records.csv").read_bytes())
-    text = (
-        run.read_text().replace("records.", "others.").replace('data_set = "records"', 'data_set = "others"')
-    )
-    run.write_text(re.sub('^id = "[0-9a-f]{16}".*$', "", text, flags=re.MULTILINE))
-    result = measure(prepare(with_ledger(run)), toy.folder / "geometric")
+    text = run.read_text().replace('rho = "2"', 'epsilon = "2"').replace("discrete_gaussian", "geometric")
+    run.write_text(text.replace("records-r1", "records-r2"))
+    result = measure(prepare(run), toy.folder / "geometric")
     assert (result.loss, result.loss_name) == (2, "epsilon")
+    assert read_ledger(toy.ledger).charged == {"rho": 2, "epsilon": 2}
     context = load_context(toy.folder / "geometric")
     _, answers = MeasurementReader(toy.folder / "geometric", context).answers(0, 0, 1)
     assert answers.shape == (1, context.plan.levels[0].answers_per_node)
 
 
-@pytest.mark.parametrize(("key", "value"), [("neighbours", "add_remove"), ("data_set", "others")])
+def test_a_charge_about_presence_counts_twice_for_replaced_records(toy):
+    """A replaced record is one removed and one added: charged once, half of what it loses would be forgotten."""
+    run = toy.prepare(limit="100").path
+    (toy.folder / "own.toml").write_text(invariants_without_exact())
+    text = run.read_text().replace('neighbours = "bounded"', 'neighbours = "add_remove"')
+    run.write_text(text.replace('invariants = "toy"', 'invariants = "own.toml"'))
+    measure(prepare(run), toy.folder / "out")
+    book = read_ledger(toy.ledger)
+    assert (book.charged, book.composed().rho, book.composed("add_remove").rho) == ({"rho": 2}, 4, 2)
+
+
+@pytest.mark.parametrize(("key", "value"), [("data_set", "others")])
 def test_a_ledger_bound_to_something_else_is_refused(toy, key, value):
-    """Rho of a replacement and rho of a presence do not add up, and neither do two data sets."""
+    """What two data sets lose has no sum."""
     run = toy.prepare().path
     (toy.folder / "own.toml").write_text(invariants_without_exact())
     text = re.sub(f'^{key} = "[^"]*"', f'{key} = "{value}"', run.read_text(), flags=re.MULTILINE)
@@ -118,7 +121,7 @@ def test_failing_randomness_leaves_a_charge_and_no_file(toy, monkeypatch):
     with pytest.raises(TopdownError) as error:
         measure(toy.prepare(), toy.folder / "out")
     assert error.value.code == "X010"
-    assert read_ledger(toy.ledger).charged == 2
+    assert sum(read_ledger(toy.ledger).charged.values()) == 2
     assert not list((toy.folder / "out").rglob("part-*"))
 
 

@@ -64,7 +64,7 @@ def test_wide_noise_of_simulations_has_the_stated_scale():
 def test_a_release_draws_fresh_noise_on_its_answers(tmp_path):
     """Equal noise in two releases, or none, would hand out the truth."""
     groups = {"region": ["GA", "NY"], "size": [1, 2], "count": [1000, 2000]}
-    twice = {"sizes": 200, "limit": 1, "again": True, **book(tmp_path)}
+    twice = {"sizes": 200, "epsilon_limit": 1, "again": True, **book(tmp_path)}
     made = [released(groups, REGIONS, "tracking", "1/2", out=tmp_path / str(i), **twice) for i in range(2)]
     leaves = np.zeros((200, 2), dtype=np.int64)
     leaves[0, 0], leaves[1, 1] = 1000, 2000

@@ -29,13 +29,12 @@ from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
         (GROUPS, {"public": {"FR": 1}}, "D131"),
         (GROUPS, {"calibration": "published", "mechanism": "M_c^ch"}, "C162"),
         (GROUPS, {"shares": ["1/2", "1/4"]}, "B111"),
-        (GROUPS, {"limit": "1/4"}, "B004"),
+        (GROUPS, {"epsilon_limit": "1/4"}, "B004"),
         (GROUPS, {"relations": ("new",)}, "C169"),
         (GROUPS, {"relations": ("new", "dropped")}, "C169"),
         (GROUPS, {"sizes": 1, "too_large": "top-code"}, "C169"),
-        (GROUPS, {"relations": ("move",)}, "B007"),
+        (GROUPS, {"relations": ("household",), "unit": "household"}, "B007"),
         (GROUPS, {"unit": "household"}, "B007"),
-        (GROUPS, {"epsilon": None, "rho": "1/2"}, "B007"),
         (GROUPS, {"ledger_id": ""}, "C170"),
         (GROUPS, {"ledger_id": "0" * 16}, "B007"),
         (GROUPS, {"data_set": "others"}, "B007"),
@@ -73,7 +72,7 @@ def test_bad_input_draws_and_charges_nothing(tmp_path, groups, options, code):
         ({"direction": "up"}, "C154"),
         ({"relations": ("swap",)}, "C168"),
         ({"calibration": "mine"}, "C156"),
-        ({"limit": 0.5}, "C142"),
+        ({"epsilon_limit": 0.5}, "C142"),
         ({"limit_reason": "a\nb"}, "C166"),
         ({"ledger": "a\0b"}, "C172"),
     ],
@@ -120,7 +119,7 @@ def test_output_is_never_overwritten(tmp_path):
 
 def test_the_same_plan_is_not_charged_twice_unasked(tmp_path):
     """Two noisy versions of one release must be somebody's wish, and both be in the ledger."""
-    settings = {"sizes": 4} | book(tmp_path) | {"limit": 10}
+    settings = {"sizes": 4} | book(tmp_path) | {"epsilon_limit": 10}
     released(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "a", **settings)
     with pytest.raises(TopdownError) as caught:
         released(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "b", **settings)
@@ -130,12 +129,13 @@ def test_the_same_plan_is_not_charged_twice_unasked(tmp_path):
     assert (tmp_path / "groups.ledger.jsonl").read_text().count('"kind":"intent"') == 2
 
 
-def test_a_ledger_that_counts_rho_names_what_pays_in_rho(tmp_path):
-    """One ledger with the persons' release counts rho: the refusal must say which option and noise that needs."""
-    named = book(tmp_path, noise="gaussian")
+def test_a_ledger_takes_both_kinds_of_noise_under_limits_of_all(tmp_path):
+    """One data set has one ledger: without a limit of everything a second release is beyond what the first left."""
+    named = book(tmp_path)
+    released(GROUPS, REGIONS, "tracking", "1/2", sizes=4, out=tmp_path / "one", **named)
+    gaussian = {"rho": "1/8", "sizes": 4, **named}
     with pytest.raises(BudgetError) as caught:
-        released(GROUPS, REGIONS, "tracking", "1/2", sizes=4, out=tmp_path / "out", **named)
-    assert caught.value.code == "B007"
-    assert all(word in caught.value.fix for word in ("--rho", "discrete Gaussian"))
-    made = released(GROUPS, REGIONS, "tracking", None, rho="1/8", sizes=4, out=tmp_path / "out", **named)
-    assert made.is_release
+        released(GROUPS, REGIONS, "tracking", None, out=tmp_path / "two", **gaussian)
+    assert caught.value.code == "B004"
+    limits = {"rho_limit": "1/4", "epsilon_limit": "4", "delta_limit": "1/1000000"}
+    assert released(GROUPS, REGIONS, "tracking", None, out=tmp_path / "two", **gaussian, **limits).is_release

@@ -79,7 +79,9 @@ def test_a_release_is_charged_once_and_checks_out(tmp_path):
     assert (Fraction(1, 2), 1) == (made.charged, made.n_attempts)
     with pytest.raises(BudgetError):
         released(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", **named)
-    again = released(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", limit=1, again=True, **named)
+    again = released(
+        GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", epsilon_limit=1, again=True, **named
+    )
     assert Fraction(1, 2) == again.calibration.loss
     assert set() == codes(verify(tmp_path / "again"))
 

@@ -17,7 +17,7 @@ from pgsr.releasing import level_laws, with_spend_note
 from pgsr.sensitivity_audit import compositions, naive_vector
 from tests.helpers.groups import place_of
 from topdown.errors import ConfigError, TopdownError
-from topdown.privacy.ledger import DrawnLaw, Intent, disk_errors, open_ledger, spend_note
+from topdown.privacy.ledger import DrawnLaw, Intent, Limits, disk_errors, open_ledger, spend_note
 
 TREE = tree_of([[-1], [0, 0]])
 STEPS = ("move", "new", "dropped")
@@ -152,8 +152,8 @@ def test_what_the_ledger_is_told():
         for (level, law), parameter in zip(laws.items(), plan.parameters, strict=True):
             assert law == DrawnLaw(name, parameter, 1, 2, level, "group sizes")
         assert plan.loss == sum(law.loss for law in laws.values())
-    assert relation_name(("move", "new"), 1) == "move+new"
-    assert relation_name(("move", "new"), 0) == "move+new of size 0 or 1"
+    assert relation_name(("move", "new"), 1) == "steps of group sizes: move+new"
+    assert relation_name(("move", "new"), 0) == "steps of group sizes: move+new of size 0 or 1"
 
 
 def test_the_worst_pair_that_agrees_is_the_stated_one():
@@ -186,7 +186,7 @@ def test_the_worst_pair_that_agrees_is_the_stated_one():
 @pytest.mark.parametrize("kind", [ConfigError, OSError, ValueError, KeyboardInterrupt])
 def test_whatever_ends_a_run_says_what_it_spent(tmp_path, kind):
     """Nothing before the charge, the loss after it, by the ledger itself: a guess would be paid for twice."""
-    place = place_of(tmp_path / "book.jsonl", noise="gaussian")
+    place = place_of(tmp_path / "book.jsonl")
     place = replace(place, id=new_ledger(place))
     law = DrawnLaw("discrete_gaussian", Fraction(3, 2), 1, 1, "nation", "group sizes")
 
@@ -195,7 +195,10 @@ def test_whatever_ends_a_run_says_what_it_spent(tmp_path, kind):
         with spend_note(place, "plan"), disk_errors(tmp_path):
             if charge:
                 with open_ledger(place) as ledger:
-                    ledger.intent(Intent("r", "plan", (law,), (), 1, ("nation",), "j"), Fraction(9))
+                    ledger.intent(
+                        Intent("r", "plan", (law,), (), 1, ("nation",), "j", "add_remove"),
+                        Limits(Fraction(9)),
+                    )
             raise kind("ended")
 
     def told(charge):

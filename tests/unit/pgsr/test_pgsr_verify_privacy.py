@@ -25,7 +25,7 @@ NOISES = {"geometric": {"epsilon": "1/2"}, "gaussian": {"rho": "1/3"}}
 def made(request, tmp_path_factory):
     """Make one release of each noise."""
     folder = tmp_path_factory.mktemp(request.param)
-    options = {"epsilon": None, **NOISES[request.param], **book(folder, noise=request.param)}
+    options = {"epsilon": None, **NOISES[request.param], **book(folder)}
     released(GROUPS, REGIONS, "tracking", sizes=5, out=folder / "out", public={"GA": 3}, **options)
     return folder / "out"
 
@@ -168,6 +168,6 @@ def test_noise_calibrated_to_less_than_a_step_moves_is_refused(tmp_path, monkeyp
     named = book(tmp_path)
     released(GROUPS, REGIONS, "tracking", "1/2", sizes=5, out=tmp_path / "tail", **named)
     with pytest.raises(ConfigError, match="sensitivity 1, derived 2") as caught:
-        released(GROUPS, REGIONS, "M_H^dp", "1/2", sizes=5, out=tmp_path / "out", limit=9, **named)
+        released(GROUPS, REGIONS, "M_H^dp", "1/2", sizes=5, out=tmp_path / "out", epsilon_limit=9, **named)
     assert (caught.value.code, dict(caught.value.details)) == ("C175", {"this run spent": "nothing"})
     assert not (tmp_path / "out").exists()

@@ -47,7 +47,7 @@ def plan_of_counts(folder: Path, neighbours: str = "add_remove") -> Plan:
         {"invariants": "own.toml", "settings": "toy", "neighbours": neighbours},
         input={"records": "none.csv", "leaves": "leaves.csv"},
         geography={"levels": ["land"], "prefix_lengths": [3]},
-        ledger={"limit": "5"},
+        ledger={"rho_limit": "5"},
     )
     (folder / "run.toml").write_text(text, encoding="utf-8")
     return prepare(folder / "run.toml").context.plan

@@ -92,7 +92,7 @@ def test_other_plans_have_no_such_keys(tmp_path):
         ('delta = "1/100000"', "", "C050", "delta"),
         ('delta = "1/100000"', 'delta = "1/1000000000000"', "C152", "1/1000000"),
         ('epsilon = "4"', 'rho = "4"', "C050", "epsilon"),
-        ('delta_limit = "1/50000"', "", "C158", "delta_limit"),
+        ('delta_limit = "1/50000"', "", "B023", "delta_limit"),
         ('epsilon = "4"', 'epsilon = "1/100000"', "C155", "larger"),
         ('epsilon = "4"', "epsilon = 400", "C151", "10"),
         ('mechanism = "optimal"', 'mechanism = "geometric"', "C050", "only"),

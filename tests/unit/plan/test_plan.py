@@ -103,7 +103,7 @@ def test_hash_covers_what_decides_the_release_and_nothing_else(tmp_path: Path) -
     for text in changes.values():
         assert prepare(write(tmp_path, text)).context.plan.plan_hash not in (base, bounded)
     assert prepare(write(tmp_path, leaves=LEAVES.replace("101,3", "101,4"))).context.plan.plan_hash != base
-    same = toy_run().replace("records.csv", "elsewhere.csv").replace('limit = "20"', 'limit = "21"')
+    same = toy_run().replace("records.csv", "elsewhere.csv").replace('rho_limit = "20"', 'rho_limit = "21"')
     assert prepare(write(tmp_path, same)).context.plan.plan_hash == base
     rows = LEAVES.splitlines()
     shuffled = "\n".join([rows[0], *rows[:0:-1]]) + "\n"

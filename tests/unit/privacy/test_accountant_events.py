@@ -1,6 +1,5 @@
 """Events are data; what an accountant does not know it refuses."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,7 +9,6 @@ import pytest
 from tests.helpers.compositions import weighted
 from topdown.errors import ConfigError
 from topdown.privacy.accountant import (
-    ZCDP,
     ComposedEvent,
     DiscreteGaussianEvent,
     FiniteLoss,
@@ -20,7 +18,6 @@ from topdown.privacy.accountant import (
     ReleaseEvent,
     Repeated,
     flatten,
-    zcdp_rho,
 )
 
 
@@ -102,14 +99,6 @@ def test_finite_loss_takes_the_worse_direction():
             Mixture(e).epsilon("1/20")
 
 
-def test_zcdp_only_event_has_a_bound_and_no_exact_loss():
-    """Guessing a loss for a mechanism known by its rho only would be a false certificate."""
-    event = ComposedEvent((ZCDP(Fraction(1, 4)), DiscreteGaussianEvent(Fraction(2), 2)))
-    assert Fraction(5, 4) in zcdp_rho(event)
-    with pytest.raises(ConfigError, match="no exact loss"):
-        Mixture(event)
-
-
 def test_unknown_event_is_refused():
     """An event that is skipped is a leak that is not counted."""
 
@@ -131,7 +120,6 @@ def test_unknown_event_is_refused():
         lambda: Geometric(Fraction(1), -1),
         lambda: PureDP(Fraction(1)),
         lambda: FiniteLoss(((Fraction(1, 2), Fraction(1)),)),
-        lambda: ZCDP(Fraction(0)),
         lambda: Repeated(PureDP(Fraction(2)), -1),
         lambda: ReleaseEvent("unbounded", PureDP(Fraction(2))),  # type: ignore[arg-type]
     ],
@@ -147,8 +135,3 @@ def test_too_many_losses_are_refused():
     rates = [Geometric(Fraction(1, p)) for p in (101, 103, 107, 109, 113)]
     with pytest.raises(ConfigError, match="distinct losses"):
         Mixture(ComposedEvent(tuple(Repeated(r, 7) for r in rates)))
-
-
-def test_pure_budget_of_a_geometric_event():
-    """Rho of a rate-1/2 geometric event with shift 2 is that of 1-DP: tanh(1/2)."""
-    assert math.isclose(math.tanh(0.5), float(zcdp_rho(Geometric(Fraction(1, 2), 2))), rel_tol=1e-14)

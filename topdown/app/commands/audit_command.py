@@ -19,6 +19,7 @@ from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
 from topdown.formats.privacy_documents import ReachedSecret
+from topdown.privacy import accountant
 from topdown.privacy.ledger import history_lines
 
 if TYPE_CHECKING:
@@ -125,8 +126,14 @@ def audit_ledger(screen: Screen, path: Path, deltas: tuple[str, ...], registry: 
 
 
 def _show_ledger_audit(screen: Screen, said: dict[str, Any]) -> None:
-    chosen = any(r["what"] == "choice" for r in said["releases"])
-    how = ", sums of ε and δ" if "charged_delta" in said else "" if chosen else ", exact"
+    methods = {secret["method"] for secret in said["secrets"]}
+    how = (
+        ", composed: a bound"
+        if accountant.BOUND_METHOD in methods
+        else ", composed exactly"
+        if methods
+        else ""
+    )
     screen.say(
         bold(f'Everything charged to "{said["data_set"]}"'),
         f"{how}, by ledger {said['ledger']} ({said['neighbours']}, one {said['unit']})",
@@ -137,16 +144,13 @@ def _show_ledger_audit(screen: Screen, said: dict[str, Any]) -> None:
     else:
         screen.item(WARN, end.format("according to a copy that ends at"), "; no registry was found")
     screen.blank()
-    loss = said["loss_name"]
-    columns = [Column("release", wraps=True), Column("plan"), Column(figures.SYMBOL[loss], right=True)]
-    columns += [Column("δ", right=True)] if "charged_delta" in said else []
+    columns = [Column("release", wraps=True), Column("plan"), Column("loss", right=True)]
     columns += [Column("charges", right=True), Column("unfinished", right=True)]
     rows = [
         (
             r["release"] + (" (choice)" if r["what"] == "choice" else ""),
             r["plan_hash"][:8],
-            figures.decimal(Fraction(r["loss"]), 4, up=True),
-            *((figures.tiny(Fraction(r["delta"])),) if "charged_delta" in said else ()),
+            figures.loss(r["loss_name"], Fraction(r["loss"]), Fraction(r.get("delta", 0))),
             str(r["n_charges"]),
             str(r["n_unfinished"] or "-"),
         )

@@ -8,26 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
-from msgspec import Struct, convert
+from msgspec import Struct, convert, to_builtins
 
 from topdown import app
 from topdown.app.commands.command import command
+from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import WARN, bold
 from topdown.errors import EXIT_OK, BudgetError, ConfigError
 from topdown.formats.command_documents import LedgerState
-from topdown.privacy.ledger import Disk, LedgerLocation, history_lines, ledger_history
+from topdown.privacy.ledger import Disk, LedgerLocation, charged_fields, history_lines, ledger_history
 from topdown.privacy.ledger.ledger_file import attest, move_ledger, open_ledger, read_ledger
 from topdown.privacy.ledger.ledger_records import exact_text
 from topdown.privacy.ledger.registry import read_registry
-from topdown.publish.ledger_statement import delta_charged
+from topdown.publish.ledger_statement import spent_statement
 
 if TYPE_CHECKING:
     from topdown.privacy.ledger import Registry
 
 Action = Literal["new", "show", "move", "attest", "refund"]
 ACTIONS = ("new", "show", "move", "attest", "refund")
-_LOSS_NAMES = {"rho": "rho", "epsilon": "epsilon", "epsilon_delta": "epsilon and delta"}
 
 
 @command(
@@ -167,12 +167,8 @@ def registry_of_ledger(place: LedgerLocation) -> Registry:
 
 def _ledger_state(place: LedgerLocation, action: Action, source: Path) -> LedgerState:
     book, bound = read_ledger(place.path), place.binding
-    beside, limits = delta_charged(book), app.load_run_file(source).ledger
-    if beside:
-        beside |= {
-            "limit": exact_text(limits.limit),
-            "delta_limit": exact_text(limits.delta_limit or Fraction(0)),
-        }
+    limits = app.load_run_file(source).ledger.limits.fields
+    stated = {name: exact_text(one) for name, one in limits.items() if isinstance(one, Fraction) and one}
     plain = {
         "type": "topdown.ledger",
         "action": action,
@@ -181,14 +177,16 @@ def _ledger_state(place: LedgerLocation, action: Action, source: Path) -> Ledger
         "registry_head": registry_of_ledger(place).head,
         "head": book.head,
         **vars(bound),
-        "charged": exact_text(book.charged),
+        **charged_fields(book),
+        **stated,
+        **({"secrets": spent_statement(book)["secrets"]} if action == "show" else {}),
         "n_records": len(book.entries),
     }
-    return convert(plain | ledger_history(book) | beside, LedgerState)
+    return convert(plain | ledger_history(book), LedgerState)
 
 
 def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: Path) -> None:
-    state, limits = _ledger_state(place, action, source), app.load_run_file(source).ledger
+    state = _ledger_state(place, action, source)
     screen.document(state)
     done = {
         "new": "is the ledger of",
@@ -203,19 +201,17 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: 
             ("file", str(place.path)),
             ("registry", str(place.registry)),
             ("up to", f"record {state.up_to.record} of {state.up_to.date}"),
-            ("counts", f"{_LOSS_NAMES[state.loss_name]} of one {state.unit}, {state.neighbours}"),
+            ("protects", f"one {state.unit}, {state.neighbours}"),
+            ("charged", figures.charged(state.charged)),
+            ("limit", figures.limits(to_builtins(state))),
         ]
     )
-    if isinstance(state.charged_delta, str):
-        screen.pairs(
-            [
-                ("charged", f"ε {state.charged}, δ {state.charged_delta}"),
-                ("limits", f"ε {state.limit}, δ {state.delta_limit}"),
-            ]
+    for secret in state.secrets or ():
+        at = ", ".join(
+            f"ε {figures.decimal(Fraction(box[1]), 3, up=True)} at δ {delta}"
+            for delta, box in secret["epsilon"].items()
         )
-    else:
-        sign = "ρ" if state.loss_name == "rho" else "ε"
-        screen.pairs([("charged", f"{sign} {state.charged} of {exact_text(limits.limit)}")])
+        screen.say(f"{secret['name']}: at most {secret['right_in_100']} times in 100, {at}", indent=2)
     if action == "show":
         for time, path in registry_of_ledger(place).moves:
             screen.say(f"{time[:10]}: lies at {path}, seen from the registry", indent=2)

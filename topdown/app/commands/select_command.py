@@ -154,7 +154,7 @@ def _ask_to_spend(screen: Screen, asked: ChoiceRequest, *, yes: bool) -> None:
             fix="add --yes",
         )
     full, spend = asked.document["plan_hash"], asked.spend
-    loss = figures.loss(spend.loss_name, spend.intent(spend.covers, 1, "new").loss)
+    loss = figures.loss("epsilon", spend.epsilon)
     out = screen.err
     out.line("Choice ", bold(full[:8]), f' spends {loss} of data set "{asked.document["data_set"]}".')
     out.line("This cannot be undone. Type the first four characters of the choice to go on.")
@@ -174,7 +174,7 @@ def _words_when_stopped(asked: ChoiceRequest) -> Callable[[], StoppedRun]:
         spent = app.charged_for(path, spend.plan_hash) - before
         if not spent:
             return StoppedRun("Stopped. This run spent: nothing.", "run the same command again", "nothing")
-        words = f"{spend.loss_name} {spent}; what was drawn is kept, go on with --resume"
+        words = f"epsilon {spent}; what was drawn is kept, go on with --resume"
         return StoppedRun(
             f"Stopped. This run spent: {words}.", "run the same command again, with --resume", words
         )

@@ -136,12 +136,11 @@ def ask_approval(screen: Screen, prepared: PreparedRun, spending: Spending) -> N
     full = plan.plan_hash
 
     def lines() -> Iterator[tuple[Chunk, ...]]:
-        ledger = app.view_ledger(prepared.ledger_path, prepared.run.ledger.limit)
         loss = figures.loss(plan.loss_name, plan.loss, plan.delta_of(plan.loss))
         certified = app.certified_loss(prepared.context.policy)
         based = "" if plan.base is None else " with its base"
         shown = f" (ε\u00a0{certified_epsilon(certified, 2)}{based})"
-        already = ledger.spent_on(full)
+        already = app.charged_for(prepared.ledger_path, full)
         yield "Plan ", bold(full[:8]), f' spends {loss}{shown} of data set "{plan.release.data_set}".'
         for line in accuracy_lines(certified):
             yield (line[0].upper() + line[1:] + ".",)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from math import floor, log10
+from typing import Any
 
 from topdown.formats.accuracy_documents import Convergence
 from topdown.privacy.exact_values import fixed, significant
@@ -31,6 +33,21 @@ def tiny(value: Fraction) -> str:
 def both(value: Fraction) -> str:
     """Write an exact number, with its decimal if it is not short."""
     return str(value) if len(str(value)) <= 5 else f"{value} ≈ {decimal(value, up=True)}"
+
+
+def charged(losses: Mapping[Any, str]) -> str:
+    """Write sums of losses by kind: `ρ 1/2, ε 1`; "nothing" where there are none."""
+    return (
+        ", ".join(f"{SYMBOL[name]}\u00a0{both(Fraction(one))}" for name, one in losses.items()) or "nothing"
+    )
+
+
+def limits(stated: Mapping[str, object]) -> str:
+    """Write the limits of a ledger by their keys in a run file: `ρ 3`, `ε 2 at δ 1/100000`, or both."""
+    found = [f"ρ\u00a0{stated['rho_limit']}"] if "rho_limit" in stated else []
+    if "epsilon_limit" in stated:
+        found.append(f"ε\u00a0{stated['epsilon_limit']} at δ\u00a0{stated.get('delta_limit', 0)}")
+    return " and ".join(found)
 
 
 def both_tiny(value: Fraction) -> str:

@@ -162,11 +162,10 @@ def _show_privacy(screen: Screen, s: dict[str, Any]) -> None:
     if "gaussian_needs" in p:
         compared = "" if p["gaussian_needs"] == "more" else f": --compare-noise {p['loss']}:{p['delta']}"
         screen.say(_GAUSSIAN[p["gaussian_needs"]] + compared, indent=2, hang=4)
-    spent = Fraction(ledger["spent"])
-    screen.say(f"ledger limit {ledger['limit']}, spent so far {figures.both(spent)}", indent=2)
-    if "delta_limit" in ledger:
-        beside = figures.both_tiny(Fraction(ledger["spent_delta"]))
-        screen.say(f"ledger limit of δ {ledger['delta_limit']}, spent so far {beside}", indent=2)
+    screen.say(
+        f"ledger limit {figures.limits(ledger)}, charged so far {figures.charged(ledger['charged'])}",
+        indent=2,
+    )
 
 
 def _show_solves(screen: Screen, s: dict[str, Any]) -> None:

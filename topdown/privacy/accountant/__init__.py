@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         zcdp_of_pure,
     )
     from topdown.privacy.accountant.events import (
-        ZCDP,
         ComposedEvent,
         DiscreteGaussianEvent,
         FiniteLoss,
@@ -49,18 +48,19 @@ if TYPE_CHECKING:
         PureDP,
         ReleaseEvent,
         Repeated,
+        delta_above,
         flatten,
-        zcdp_rho,
     )
     from topdown.privacy.accountant.finite_losses import (
+        BOUND_METHOD,
+        MIXED_METHOD,
         ComposedLoss,
         MovedCounts,
-        NoiseAndChoices,
         NoisyCounts,
         PairLoss,
         PureLoss,
+        WholeLoss,
         compose_noise,
-        delta_above,
     )
     from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature, tilted
     from topdown.privacy.accountant.gaussian_loss import (
@@ -74,7 +74,8 @@ if TYPE_CHECKING:
     from topdown.privacy.accountant.trade_off import trade_off_from_deltas
 
 __all__ = [
-    "ZCDP",
+    "BOUND_METHOD",
+    "MIXED_METHOD",
     "BallQuadrature",
     "ComposedEvent",
     "ComposedLoss",
@@ -86,7 +87,6 @@ __all__ = [
     "LatticeFft",
     "Mixture",
     "MovedCounts",
-    "NoiseAndChoices",
     "NoisyCounts",
     "Pair",
     "PairLoss",
@@ -97,6 +97,7 @@ __all__ = [
     "ReleaseEvent",
     "ReleasePath",
     "Repeated",
+    "WholeLoss",
     "WorstPair",
     "account_document",
     "all_pairs",
@@ -128,6 +129,5 @@ __all__ = [
     "worst_epsilon",
     "zcdp_of_gaussian",
     "zcdp_of_pure",
-    "zcdp_rho",
 ]
 __getattr__ = lazy_face(__name__, __file__)

@@ -96,16 +96,6 @@ class FiniteLoss:
 
 
 @dataclass(frozen=True)
-class ZCDP:
-    """A mechanism known by its zCDP budget only: it has a zCDP bound and no exact loss."""
-
-    rho: Fraction
-
-    def __post_init__(self) -> None:
-        positive(self.rho, "rho")
-
-
-@dataclass(frozen=True)
 class Repeated:
     """The same event `count` times, independently."""
 
@@ -126,8 +116,8 @@ class ComposedEvent:
     events: tuple[Event, ...]
 
 
-Event = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss | ZCDP | Repeated | ComposedEvent
-Simple = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss | ZCDP
+Event = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss | Repeated | ComposedEvent
+Simple = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss
 
 
 @dataclass(frozen=True)
@@ -148,7 +138,7 @@ def flatten(event: Event, count: int = 1) -> list[tuple[Simple, int]]:
             return [pair for e in events for pair in flatten(e, count)]
         case Repeated(inner, times):
             return flatten(inner, count * times)
-        case DiscreteGaussianEvent() | Geometric() | PureDP() | FiniteLoss() | ZCDP():
+        case DiscreteGaussianEvent() | Geometric() | PureDP() | FiniteLoss():
             return [(event, count)] if count else []
         case _:
             raise TypeError(
@@ -167,7 +157,7 @@ def _checked_sensitivity(sensitivity: object) -> None:
 
 _BITS = 256
 MOST_ATOMS = 20_000
-_TINY = Fraction(1, 10**250)
+TINY, _NARROW = Fraction(1, 10**250), Fraction(1, 10**12)
 FiniteLossValue = tuple[Fraction, Fraction]
 Ball = Any  # flint.arb
 Table = dict[FiniteLossValue, Ball]
@@ -185,8 +175,7 @@ class Mixture:
     """Exact privacy loss of any composition of events that have one.
 
     Args:
-        event: the events, alone or as a Release with its neighbour relation; a zCDP-only event is refused (it has no
-            exact loss).
+        event: the events, alone or as a Release with its neighbour relation.
     """
 
     def __init__(self, event: Event | ReleaseEvent) -> None:
@@ -209,10 +198,14 @@ class Mixture:
         """Return `delta` at each epsilon."""
         return self._deltas([epsilon_of(e) for e in epsilons])
 
+    def has_epsilon(self, delta: Threshold) -> bool:
+        """Tell whether there is an epsilon at delta: what only one neighbour can give is less likely."""
+        return all(side.infinite[1] < delta_of(delta) for side in self._sides)
+
     def epsilon(self, delta: Threshold) -> Enclosure:
         """Return the exact epsilon at delta; ConfigError where there is none."""
         target = delta_of(delta)
-        if any(side.infinite[1] >= target for side in self._sides):
+        if not self.has_epsilon(target):
             raise ConfigError(
                 "no epsilon has this delta: an output that only one neighbour can give is at least as likely",
                 code="A018",
@@ -223,7 +216,22 @@ class Mixture:
         ceiling = max(largest, Fraction(0)) + (
             zcdp.bun_steinke(self.gaussian.rho, room).upper if self.gaussian else 0
         )
-        return inversion.solve_epsilon(self._deltas, target, float(ceiling) / 2, ceiling + 1, 60)
+        found = inversion.solve_epsilon(self._deltas, target, float(ceiling) / 2, ceiling + 1, 60)
+        return self._refined(found, target)
+
+    def _refined(self, found: Enclosure, target: Fraction) -> Enclosure:
+        """Halve an enclosure of epsilon while it is wide: delta has corners, where steps by its slope stop early."""
+        low, high = found.lower, found.upper
+        while high - low > high * _NARROW:
+            middle = (low + high) / 2
+            (box,) = self._deltas([middle])
+            if box.upper <= target:
+                high = middle
+            elif box.lower >= target:
+                low = middle
+            else:
+                break
+        return Enclosure(low, high, found.method)
 
     def bayes_accuracy(self) -> Enclosure:
         """Return the probability that the best attacker names the right one of two equally likely neighbours."""
@@ -289,53 +297,24 @@ def _gaussian_rows(
     gaussian: Composition, places: list[tuple[Fraction, Fraction]]
 ) -> list[tuple[Fraction, Fraction]]:
     """Return (lower, upper) of delta1 over each threshold interval; delta1 decreases."""
-    law = gaussian.law
-    far = law.half + math.isqrt(math.ceil(2 * law.total * 580)) + 1
+    far = negligible_from(gaussian)
     asked = sorted({abs(x) for pair in places for x in pair if abs(x) < far})
     known = dict(zip(asked, gaussian.curve(asked), strict=True)) if asked else {}
 
     def at(x: Fraction) -> tuple[Fraction, Fraction]:
         box = known.get(abs(x))
-        low, high = (box.lower, box.upper) if box else (Fraction(0), _TINY)
+        low, high = (box.lower, box.upper) if box else (Fraction(0), TINY)
         if x >= 0:
             return low, high
-        shrink = _exp_ends(x)
+        shrink = exp_ends(x)
         return 1 - shrink[1] * (1 - low), 1 - shrink[0] * (1 - high)
 
     return [(at(high)[0], at(low)[1]) for low, high in places]
 
 
-def zcdp_rho(event: Event) -> Enclosure:
-    """Return the zCDP budget of any event: exact for Gaussian and zCDP events, outward rounded for the others."""
-    lower = upper = Fraction(0)
-    for simple, count in flatten(event):
-        low, high = _zcdp_ends(simple)
-        lower, upper = lower + count * low, upper + count * high
-    return Enclosure(lower, upper, "zCDP sum")
-
-
-def _zcdp_ends(event: Simple) -> tuple[Fraction, Fraction]:
-    match event:
-        case DiscreteGaussianEvent(variance, sensitivity):
-            rho = Fraction(sensitivity**2) / (2 * variance)
-            return rho, rho
-        case ZCDP(rho):
-            return rho, rho
-        case PureDP(odds):
-            box = zcdp.zcdp_of_pure(odds)
-            return box.lower, box.upper
-        case Geometric(rate, sensitivity):
-            with precision(_BITS) as flint:
-                epsilon = ball_of(flint, rate * sensitivity)
-                return ends(epsilon * (epsilon / 2).tanh())
-        case FiniteLoss(outcomes):
-            if any((p == 0) != (q == 0) for p, q in outcomes):
-                raise ConfigError(
-                    "an output of only one neighbour has no zCDP budget", code="A018", fix="use Mixture"
-                )
-            odds = max((max(p / q, q / p) for p, q in outcomes if p), default=Fraction(1))
-            box = zcdp.zcdp_of_pure(odds)
-            return box.lower, box.upper
+def negligible_from(gaussian: Composition) -> Fraction:
+    """Return a place beyond which delta is below 10^-250."""
+    return gaussian.law.half + math.isqrt(math.ceil(2 * gaussian.law.total * 580)) + 1
 
 
 def _loss_side(events: Sequence[tuple[Simple, int]], *, forward: bool) -> _Side:
@@ -381,30 +360,27 @@ def _loss_table(flint: Any, event: Simple, *, forward: bool) -> tuple[Table, Bal
     """Return the law of the loss of one event and the probability that it is infinite."""
     none = flint.arb(0)
     match event:
-        case Geometric(rate, k):
-            if k == 0:
-                return {(Fraction(0), Fraction(1)): flint.arb(1)}, none
-            if k > MOST_ATOMS:
-                raise _too_many()
-            a = (-ball_of(flint, rate)).exp()
-            table = {(rate * (k - 2 * j), Fraction(1)): (1 - a) / (1 + a) * a**j for j in range(1, k)}
-            return table | {
-                (rate * k, Fraction(1)): 1 / (1 + a),
-                (-rate * k, Fraction(1)): a**k / (1 + a),
-            }, none
+        case Geometric():
+            return geometric_losses(flint, event), none
         case PureDP(odds):
             masses = {odds: odds / (odds + 1), 1 / odds: 1 / (odds + 1)}
             return {(Fraction(0), q): ball_of(flint, mass) for q, mass in masses.items()}, none
         case FiniteLoss(outcomes):
             return _finite_table(flint, outcomes if forward else tuple((q, p) for p, q in outcomes))
-        case ZCDP():
-            raise ConfigError(
-                f"an event is known by its zCDP budget {event.rho} only: it has no exact loss",
-                code="A019",
-                fix="account with zcdp_rho and a conversion, or describe the mechanism",
-            )
         case _:
             raise TypeError(f"unknown privacy event {event!r}")
+
+
+def geometric_losses(flint: Any, event: Geometric) -> Table:
+    """Return the law of the loss of a count in geometric noise: rate (k - 2 j), j = 0 .. k = sensitivity."""
+    rate, k = event.rate, event.sensitivity
+    if k == 0:
+        return {(Fraction(0), Fraction(1)): flint.arb(1)}
+    if k > MOST_ATOMS:
+        raise _too_many()
+    a = (-ball_of(flint, rate)).exp()
+    table = {(rate * (k - 2 * j), Fraction(1)): (1 - a) / (1 + a) * a**j for j in range(1, k)}
+    return table | {(rate * k, Fraction(1)): 1 / (1 + a), (-rate * k, Fraction(1)): a**k / (1 + a)}
 
 
 def _binomial_table(table: Table, count: int) -> Table:
@@ -457,7 +433,8 @@ def _loss_ends(loss: FiniteLossValue) -> tuple[Fraction, Fraction]:
         return ends(ball_of(flint, r) + ball_of(flint, q).log())
 
 
-def _exp_ends(x: Fraction) -> tuple[Fraction, Fraction]:
+def exp_ends(x: Fraction) -> tuple[Fraction, Fraction]:
+    """Return exact bounds of e**x."""
     with precision(_BITS) as flint:
         return ends(ball_of(flint, x).exp())
 
@@ -465,4 +442,182 @@ def _exp_ends(x: Fraction) -> tuple[Fraction, Fraction]:
 def _pure_step(place: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
     """Return (lower, upper) of (1 - exp(x))+ over an interval."""
     low, high = place
-    return max(Fraction(0), 1 - _exp_ends(high)[1]), max(Fraction(0), 1 - _exp_ends(low)[0])
+    return max(Fraction(0), 1 - exp_ends(high)[1]), max(Fraction(0), 1 - exp_ends(low)[0])
+
+
+UNIT_BITS = 192
+WHOLE = 1 << UNIT_BITS
+BALL_BITS = 320
+SPARE = Fraction(8)  # what is moved to infinity beyond counts too much by e^-8 at most
+Polynomial = Any  # flint.fmpz_poly
+
+
+@dataclass(frozen=True)
+class LatticeMasses:
+    """Masses over 2^192 of the losses (first + k) steps, and of the infinite one; none below the true one."""
+
+    first: int
+    finite: Polynomial
+    infinite: int
+
+
+def delta_above(
+    parts: Iterable[tuple[FiniteLoss, int]], epsilon: Threshold, step: Fraction, spare: Fraction = SPARE
+) -> Fraction:
+    """Return a number that the delta of the composition at epsilon is not above, in the direction of the pairs.
+
+    Close where `step` is well below the losses of most outcomes; never below the exact delta, whatever it is.
+
+    Args:
+        parts: events, and how often each is composed, independently; counts >= 1.
+        epsilon: exact number >= 0.
+        step: of the lattice, in nats, > 0. Work grows with (epsilon + spare) / step.
+        spare: nats of the window beyond epsilon, > 0; a narrow one makes the bound larger, never too small.
+
+    Returns: exact rational, at most 1.
+    Raises: ConfigError (A007) if nothing is composed, for a negative epsilon, a step or spare not above 0.
+    """
+    return deltas_above(parts, [epsilon], step, spare)[0]
+
+
+def deltas_above(
+    parts: Iterable[tuple[FiniteLoss, int]],
+    epsilons: Sequence[Threshold],
+    step: Fraction,
+    spare: Fraction = SPARE,
+) -> list[Fraction]:
+    """Return `delta_above` at each epsilon, one or more; the composition is shared, its window ends beyond the last.
+
+    Args, Raises: as `delta_above`.
+    """
+    points, width = [epsilon_of(e) for e in epsilons], positive(step, "step")
+    reach = math.ceil((max(points) + positive(spare, "spare")) / width)
+    total: LatticeMasses | None = None
+    with precision(BALL_BITS) as flint:
+        for event, count in parts:
+            power = power_of_masses(flint, finite_on_lattice(flint, event, width, reach), count, reach)
+            total = power if total is None else product_of_masses(flint, total, power, reach)
+        if total is None:
+            raise ConfigError("no event spends anything", code="A007", fix="give at least one event")
+        return [_delta(flint, total, at, width) for at in points]
+
+
+def finite_on_lattice(flint: Any, event: FiniteLoss, step: Fraction, reach: int) -> LatticeMasses:
+    """Return the masses of one event, split between neighbouring points of the lattice."""
+    masses: dict[int, int] = {}
+    infinite = 0
+    for p, q in event.outcomes:
+        if not p:
+            continue
+        if not q:
+            infinite += rounded_up(p)
+            continue
+        for place, mass in _binary_split(flint, p, q, step, reach):
+            if place is None:
+                infinite += mass
+            else:
+                masses[place] = masses.get(place, 0) + mass
+    first = min(masses, default=0)
+    row = [0] * (max(masses, default=0) - first + 1)
+    for place, mass in masses.items():
+        row[place - first] = mass
+    return LatticeMasses(first, flint.fmpz_poly(row), min(infinite, WHOLE))
+
+
+def _binary_split(
+    flint: Any, p: Fraction, q: Fraction, step: Fraction, reach: int
+) -> list[tuple[int | None, int]]:
+    """Return (point, mass) of an outcome, both probabilities above 0; None is the infinite loss."""
+    if p == q:
+        return [(0, rounded_up(p))]
+    near = math.floor(_log_ends(p / q) / float(step))
+    if near >= reach:
+        at_end = ends(ball_of(flint, q) * _power_of_e(flint, reach * step))
+        if at_end[1] <= p:  # else it lies on the window's end up to rounding
+            return [(reach, rounded_up(at_end[1])), (None, rounded_up(p - at_end[0]))]
+        return [(None, rounded_up(p))]
+    for low, high in ((near, near + 1), (near - 1, near), (near + 1, near + 2), (near - 2, near + 3)):
+        # masses a at low and b at high: a + b = p and a e^-low + b e^-high = q
+        grown = ball_of(flint, q) * _power_of_e(flint, low * step)
+        share = 1 - _power_of_e(flint, (low - high) * step)
+        b = ends((ball_of(flint, p) - grown) / share)
+        if b[0] >= 0 and b[1] <= p:
+            return [(max(low, -reach), rounded_up(p - b[0])), (max(high, -reach), rounded_up(b[1]))]
+    return [(None, rounded_up(p))]  # no side could be decided: an infinite loss is never too small
+
+
+def _log_ends(ratio: Fraction) -> float:
+    """Return the logarithm of a number > 0 of any size, roughly."""
+    shift = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    scaled = ratio / Fraction(2) ** shift
+    return math.log(float(scaled)) + shift * math.log(2)
+
+
+def _power_of_e(flint: Any, exponent: Fraction) -> Ball:
+    return ball_of(flint, exponent).exp()
+
+
+def rounded_up(mass: Fraction) -> int:
+    """Return a mass over 2^192, rounded up."""
+    return -(-mass.numerator * WHOLE // mass.denominator)
+
+
+def power_of_masses(flint: Any, one: LatticeMasses, count: int, reach: int) -> LatticeMasses:
+    """Compose equal ones, `count` of them."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ConfigError(f"count is {count!r}", code="A010", fix="give a whole number of repetitions")
+    total: LatticeMasses | None = None
+    while True:
+        if count & 1:
+            total = one if total is None else product_of_masses(flint, total, one, reach)
+        count >>= 1
+        if not count:
+            return total or one
+        one = product_of_masses(flint, one, one, reach)
+
+
+def product_of_masses(flint: Any, one: LatticeMasses, two: LatticeMasses, reach: int) -> LatticeMasses:
+    """Compose two: sums of losses, moved up into the window or to infinity."""
+    row = [-((-int(c)) >> UNIT_BITS) for c in (one.finite * two.finite).coeffs()]
+    first = one.first + two.first
+    infinite = one.infinite + two.infinite - (one.infinite * two.infinite >> UNIT_BITS)
+    if first < -reach:
+        below, row = row[: -reach - first], row[-reach - first :]
+        row = [sum(below) + (row[0] if row else 0), *row[1:]]
+        first = -reach
+    if first + len(row) - 1 > reach:
+        infinite += sum(row[reach - first + 1 :])
+        row = row[: reach - first + 1]
+    return LatticeMasses(first, flint.fmpz_poly(row), min(infinite, WHOLE))
+
+
+def _delta(flint: Any, total: LatticeMasses, epsilon: Fraction, step: Fraction) -> Fraction:
+    found = flint.arb(0)
+    for k, mass in enumerate(total.finite.coeffs()):
+        loss = (total.first + k) * step
+        if loss > epsilon:
+            found += int(mass) * (1 - _power_of_e(flint, epsilon - loss))
+    return min(ends(found)[1] / WHOLE + Fraction(total.infinite, WHOLE), Fraction(1))
+
+
+def geometric_on_lattice(flint: Any, event: Geometric, step: Fraction, reach: int) -> LatticeMasses:
+    """Return the masses of a count in geometric noise, each split between neighbouring points of the lattice.
+
+    Masses a at low and b at high, a + b = p and a e^-low + b e^-high = p e^-loss: both probabilities stay.
+    """
+    masses: dict[int, int] = {}
+    infinite = 0
+    for (loss, _), mass in geometric_losses(flint, event).items():
+        low = math.floor(loss / step)
+        share = (1 - _power_of_e(flint, low * step - loss)) / (1 - _power_of_e(flint, -step))
+        at_high = max(ends(mass * share)[1], Fraction(0)) if low * step != loss else Fraction(0)
+        at_low = ends(mass * (1 - share))[1] if at_high else ends(mass)[1]
+        for place, part in ((low, at_low), (low + 1, at_high)):
+            if place > reach:
+                infinite += rounded_up(part)
+            elif part > 0:
+                here = max(place, -reach)
+                masses[here] = masses.get(here, 0) + rounded_up(part)
+    first = min(masses, default=0)
+    row = [masses.get(place, 0) for place in range(first, max(masses, default=0) + 1)]
+    return LatticeMasses(first, flint.fmpz_poly(row), min(infinite, WHOLE))

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from topdown.errors import BudgetError
 from topdown.formats.caps import parse_json
+from topdown.privacy import accountant
 from topdown.privacy.ledger.ledger_records import (
+    LEDGER_VERSION,
+    LOSS_NAMES,
     Attested,
     Begun,
     Charge,
@@ -28,11 +31,18 @@ from topdown.privacy.ledger.ledger_records import (
     Drawn,
     Event,
     LedgerBinding,
+    Limits,
     Opened,
     Refund,
+    exact_text,
     from_fields,
     level_of,
 )
+from topdown.privacy.relation import GROUP_STEPS, Change, steps_between
+
+if TYPE_CHECKING:
+    from topdown.privacy.accountant import NoisyCounts, WholeLoss
+    from topdown.privacy.laws import LossName
 
 ZEROS = "0" * 64
 
@@ -136,8 +146,6 @@ class Book:
         voided, committed: numbers of the intents taken back, and of those whose noise may be read.
         begun: (journal, part) -> intents it was begun under, in order.
         drawn: (intent, part) -> SHA-256 of the file the part became.
-        charged: sum of the losses of all intents that were not voided, finished or not.
-        charged_delta: the same of their deltas; 0 unless losses are pairs.
     """
 
     def __init__(self) -> None:
@@ -147,7 +155,6 @@ class Book:
         self.committed: set[int] = set()
         self.begun: dict[tuple[str, str], list[int]] = {}
         self.drawn: dict[tuple[int, str], str] = {}
-        self.charged = self.charged_delta = Fraction(0)
         self._of_journal: dict[str, list[int]] = {}
         self._commits: dict[str, Commit] = {}
 
@@ -184,6 +191,42 @@ class Book:
         """Every intent that was not voided, by its number."""
         return {seq: intent for seq, intent in self.intents.items() if seq not in self.voided}
 
+    @property
+    def charged(self) -> dict[LossName, Fraction]:
+        """Sums of the losses of all intents that were not voided, finished or not, by kind."""
+        return losses_by_kind(self.live.values())
+
+    @property
+    def charged_delta(self) -> Fraction:
+        """Sum of the deltas beside them."""
+        return sum((intent.delta for intent in self.live.values()), Fraction(0))
+
+    def composed(self, neighbours: str | None = None, more: Sequence[Charge] = ()) -> WholeLoss | None:
+        """Return the loss of everything charged, finished or not, as one composition.
+
+        Args:
+            neighbours: relation whose change is asked about; that of the ledger if None.
+            more: charges that are not in the book yet.
+
+        Returns: None where some charge says nothing of that change (see `steps_between`).
+        """
+        about = self.binding.neighbours if neighbours is None else neighbours
+        noise: list[NoisyCounts] = []
+        pure: list[tuple[Fraction, Fraction]] = []
+        for charge in (*self.live.values(), *more):
+            times = steps_between(about, charge.neighbours)
+            if times is None:
+                return None
+            noise += [
+                accountant.NoisyCounts(
+                    x.law, x.parameter, times * x.coordinates, x.shift, x.delta, x.whole_weights
+                )
+                for x in charge.laws
+            ]
+            if isinstance(charge, Choice):
+                pure.append((times * charge.epsilon, charge.exp_epsilon**times))
+        return accountant.WholeLoss(tuple(noise), tuple(pure))
+
     def of_journal(self, journal: str) -> dict[int, Charge]:
         """Return the intents one measurement may draw under, by number."""
         return {s: self.intents[s] for s in self._of_journal.get(journal, ()) if s not in self.voided}
@@ -203,9 +246,7 @@ class Book:
         if not self.entries:
             return "its first record does not open it"
         if isinstance(event, Charge):
-            if isinstance(event, Choice) and event.neighbours != self.binding.neighbours:
-                return "it mixes neighbour relations"
-            return "" if self.binding.loss_name == event.loss_name else "it mixes losses of two kinds"
+            return relation_problem(self.binding, event.neighbours)
         if isinstance(event, Commit):
             return self._commit_problem(event)
         if isinstance(event, Refund):
@@ -260,8 +301,6 @@ class Book:
         if isinstance(event, Charge):
             self.intents[entry.seq] = event
             self._of_journal.setdefault(event.journal, []).append(entry.seq)
-            self.charged += event.loss
-            self.charged_delta += event.delta
         elif isinstance(event, Begun):
             self.begun.setdefault((self.intents[event.intent].journal, event.part), []).append(event.intent)
         elif isinstance(event, Drawn):
@@ -271,8 +310,6 @@ class Book:
             self._commits[event.journal] = event
         elif isinstance(event, Refund):
             self.voided.add(event.intent)
-            self.charged -= self.intents[event.intent].loss
-            self.charged_delta -= self.intents[event.intent].delta
         return entry
 
 
@@ -280,12 +317,15 @@ def read_book(data: bytes, path: Path) -> tuple[Book, int, bool]:
     """Check the bytes of a ledger; see `read_lines` for what is returned beside the book.
 
     Raises:
-        BudgetError: a changed, missing, repeated or senseless record (B006).
+        BudgetError: a changed, missing, repeated or senseless record (B006), or a ledger of another format (B022).
 
     """
     book, where = Book(), 0
     try:
         lines, n_bytes, whole = read_lines(data)
+        version = lines[0].fields.get("version", LEDGER_VERSION) if lines else LEDGER_VERSION
+        if version != LEDGER_VERSION:
+            raise _other_format(path, version)
         for line in lines:
             where = len(book.entries) + 1
             event, time = from_fields(line.fields)
@@ -302,12 +342,143 @@ def read_book(data: bytes, path: Path) -> tuple[Book, int, bool]:
     return book, n_bytes, whole
 
 
-def losses_by_plan(intents: Iterable[Charge]) -> dict[str, Fraction]:
-    """Add the losses of intents by plan hash."""
-    found: dict[str, Fraction] = {}
-    for intent in intents:
-        found[intent.plan_hash] = found.get(intent.plan_hash, Fraction(0)) + intent.loss
-    return found
+def _other_format(path: Path, version: object) -> BudgetError:
+    return BudgetError(
+        f"the ledger {path} is of format {version}, and this program keeps format {LEDGER_VERSION}: what was charged "
+        "to a ledger of one kind of loss cannot be composed with others",
+        code="B022",
+        file=str(path),
+        fix="keep it, and go on with the program that wrote it; nothing was spent",
+    )
+
+
+def losses_by_kind(charges: Iterable[Charge]) -> dict[LossName, Fraction]:
+    """Add the losses of charges by kind, kinds in order; losses of one kind add up."""
+    found: dict[LossName, Fraction] = {}
+    for charge in charges:
+        found[charge.loss_name] = found.get(charge.loss_name, Fraction(0)) + charge.loss
+    return {name: found[name] for name in LOSS_NAMES if name in found}
+
+
+def charged_fields(book: Book) -> dict[str, Any]:
+    """Return the sums of what is charged, by kind, and of delta beside them where there is any."""
+    delta = {"charged_delta": exact_text(book.charged_delta)} if book.charged_delta else {}
+    return {"charged": {name: exact_text(loss) for name, loss in book.charged.items()}} | delta
+
+
+def charged_text(charges: Iterable[Charge]) -> str:
+    """Return the sums of the losses of charges by kind: "rho 1/2, epsilon 1"; empty if there are none."""
+    return ", ".join(f"{name} {exact_text(loss)}" for name, loss in losses_by_kind(charges).items())
+
+
+def relation_problem(bound: LedgerBinding, neighbours: str) -> str:
+    """Say why a charge under a relation has no place in a ledger; empty if it has."""
+    if steps_between(bound.neighbours, neighbours) is not None:
+        return ""
+    if neighbours.startswith(GROUP_STEPS):
+        why = (
+            f"what it says of one {bound.unit} who is there or not does not say enough of one who is replaced, or of a "
+            "whole group: two steps may move one answer twice, and need not keep the number of groups between them"
+        )
+    elif bound.neighbours == Change.ADD_REMOVE.value:
+        why = "a release that protects replaced records may publish their number, and then says nothing of one more"
+    else:
+        why = "how many of its changes one change of the ledger's relation takes is not known"
+    return f"its relation is {neighbours!r}, the ledger's is {bound.neighbours!r}: {why}"
+
+
+def other_relation(path: Path, problem: str) -> BudgetError:
+    """Return the error for a charge whose neighbour relation does not follow from that of the ledger (B021)."""
+    return BudgetError(
+        f"the ledger {path} cannot be charged with it: {problem}",
+        code="B021",
+        file=str(path),
+        fix="plan with the ledger's relation, neighbours in the run file; one bound to add_remove takes group sizes of "
+        "persons, too. Nothing was spent",
+    )
+
+
+def over_budget(path: Path, book: Book, intent: Charge, limits: Limits) -> BudgetError | None:
+    """Return the error for a loss over a limit, of everything in the book composed with it (B004, B023); None if under.
+
+    The bound of rho is `WholeLoss.rho`; epsilon is the upper end of the composition at `limits.delta`.
+    """
+    after = book.composed(more=(intent,))
+    if after is None:
+        return other_relation(path, relation_problem(book.binding, intent.neighbours))
+    again = f" (attempt {intent.attempt}, for {', '.join(intent.covers)})" if intent.attempt > 1 else ""
+    what = "choice" if isinstance(intent, Choice) else "plan"
+    costs = f"the {what} costs {cost_text(intent)}{again}"
+    if limits.rho is not None:
+        rho, before = after.rho, book.composed()
+        if rho is None:
+            return _without(
+                path, "rho", f"{costs}, and noise with a delta of its own has no rho, which is limited"
+            )
+        if rho > limits.rho:
+            spent = None if before is None else before.rho
+            left = max(limits.rho - (spent or Fraction(0)), Fraction(0))
+            said = f"; only {decimal_text(left, up=False)} of {exact_text(limits.rho)} is left"
+            return _over(path, book, intent, costs + said, left)
+    if limits.epsilon is not None:
+        found = after.epsilon_at(limits.delta)
+        at = f"ε {exact_text(limits.epsilon)} at δ {exact_text(limits.delta)}"
+        if found is None:
+            return _without(
+                path, "epsilon", f"{costs}, and with it everything has no ε at δ {exact_text(limits.delta)}"
+            )
+        if found.upper > limits.epsilon:
+            said = f"; with it everything costs ε {decimal_text(found.upper, up=True)}, more than {at}"
+            return _over(path, book, intent, costs + said, Fraction(0))
+    return None
+
+
+def _over(path: Path, book: Book, intent: Charge, text: str, left: Fraction) -> BudgetError:
+    fix = "raise the limit under [ledger] with a reason (pgsr: --rho-limit, --epsilon-limit)"
+    if left > 0 and intent.loss_name == "rho":
+        fix = f"lower budget.rho to {exact_text(left)} or less, or {fix}"
+    elif isinstance(intent, Choice):
+        fix = f"give a smaller --epsilon, or {fix}"
+    else:
+        fix = f"lower the budget, or {fix}"
+    return BudgetError(
+        f'{text} for "{book.binding.data_set}"',
+        code="B004",
+        file=str(path),
+        details=(
+            ("charged so far", charged_text(book.live.values()) or "nothing"),
+            *(
+                (str(e.seq), f"{e.time[:10]}  {e.event.plan_hash[:8]}  {cost_text(e.event)}")
+                for e in book.entries
+                if isinstance(e.event, Charge) and e.seq not in book.voided
+            ),
+        ),
+        fix=fix,
+    )
+
+
+def _without(path: Path, kind: str, text: str) -> BudgetError:
+    fix = {
+        "rho": "limit epsilon_limit at delta_limit in place of rho_limit, or plan with other noise",
+        "epsilon": "raise delta_limit above the deltas of all optimal noise together, and above 0 where noise is "
+        "Gaussian; or limit rho_limit in place of epsilon_limit",
+    }[kind]
+    return BudgetError(text, code="B023", file=str(path), fix=f"{fix}. Nothing was spent")
+
+
+def cost_text(intent: Charge) -> str:
+    """Return what a charge costs by itself, in its own kind of loss, rounded up: "ρ 0.5"."""
+    sign = "ρ" if intent.loss_name == "rho" else "ε"
+    beside = f", δ {exact_text(intent.delta)}" if intent.delta else ""
+    return f"{sign} {decimal_text(intent.loss, up=True)}{beside}"
+
+
+def decimal_text(value: Fraction, *, up: bool, digits: int = 4) -> str:
+    """Write a nonnegative fraction with `digits` decimals, rounded up or down, without trailing zeros."""
+    scaled = value * 10**digits
+    whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator
+    text = f"{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
+    return text.rstrip("0").rstrip(".")
 
 
 UNNAMED = "somebody whom the ledger does not name"

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Protocol
 
 from topdown.errors import SPEND_NOTE, BudgetError, ConfigError, InternalError
-from topdown.privacy.ledger.book import Book
+from topdown.privacy.ledger.book import Book, charged_text
 from topdown.privacy.ledger.durable import Disk, disk_errors
 from topdown.privacy.ledger.journal import (
     Journal,
@@ -37,7 +37,7 @@ from topdown.privacy.ledger.journal import (
     start_journal,
 )
 from topdown.privacy.ledger.ledger_file import Ledger, open_ledger, read_ledger
-from topdown.privacy.ledger.ledger_records import Charge, Commit, DrawnLaw, Intent
+from topdown.privacy.ledger.ledger_records import Charge, Commit, DrawnLaw, Intent, Limits
 from topdown.privacy.ledger.registry import LedgerLocation
 from topdown.process import hold_stops, interrupt_between_parts
 from topdown.progress import Event, Report, silent
@@ -53,16 +53,8 @@ class Chargeable(Protocol):
         """Names of what it charges for, which its parts are levels of."""
 
     @property
-    def limit(self) -> Fraction:
+    def limits(self) -> Limits:
         """The most that may ever be charged to the data set."""
-
-    @property
-    def limit_reason(self) -> str:
-        """Why."""
-
-    @property
-    def delta_limit(self) -> Fraction:
-        """The same of delta, where losses are pairs; else 0."""
 
     def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Charge:
         """Return the intent that pays for drawing some of it once."""
@@ -76,8 +68,8 @@ class NoiseCharge:
         release, plan_hash: what it is for.
         laws: what each level draws.
         exact: names of the statistics the release publishes exactly.
-        limit, limit_reason: ledger policy of the run file.
-        delta_limit: the same for delta, where losses are pairs.
+        limits: ledger policy of the run file.
+        neighbours: relation under which a change moves the counts of `laws`.
 
     """
 
@@ -85,14 +77,15 @@ class NoiseCharge:
     plan_hash: str
     laws: dict[str, tuple[DrawnLaw, ...]]
     exact: tuple[str, ...]
-    limit: Fraction
-    limit_reason: str = ""
-    delta_limit: Fraction = Fraction(0)
+    limits: Limits
+    neighbours: str
 
     def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Intent:
         """Return the intent that pays for drawing some levels once."""
         laws = tuple(law for level in covers for law in self.laws[level])
-        return Intent(self.release, self.plan_hash, laws, self.exact, attempt, covers, journal_id)
+        return Intent(
+            self.release, self.plan_hash, laws, self.exact, attempt, covers, journal_id, self.neighbours
+        )
 
     @property
     def covers(self) -> tuple[str, ...]:
@@ -303,7 +296,8 @@ def _spent_words(
         return "nothing"
     if words is not None:
         return words(spent)
-    return f"{location.binding.loss_name} {spent}; finished noise is kept: go on with --resume"
+    kind = next(c.loss_name for c in read_ledger(location.path).intents.values() if c.plan_hash == plan_hash)
+    return f"{kind} {spent}; finished noise is kept: go on with --resume"
 
 
 def _resumed(work: ChargedWork, ledger: Ledger, disk: Disk, *, again: bool, resume: bool) -> Journal | None:
@@ -313,15 +307,15 @@ def _resumed(work: ChargedWork, ledger: Ledger, disk: Disk, *, again: bool, resu
         charge = work.charge(Fraction(0))
         intent = charge.intent(charge.covers, 1, "new")
         ledger.check_first(intent, again=again)
-        ledger.check_affordable(intent, charge.limit, charge.delta_limit)
+        ledger.check_affordable(intent, charge.limits)
         return None
     if resume:
         return journal
-    spent = _so_far(journal, ledger.book)
+    spent = charged_text(ledger.book.of_journal(journal.id).values())
     raise ConfigError(
         f"{work.folder.parent} holds a run of this very release, {work.binds['plan_hash'][:8]}",
         code="C086",
-        details=(("that run spent", f"{ledger.book.binding.loss_name} {spent}" if spent else "nothing yet"),),
+        details=(("that run spent", spent or "nothing yet"),),
         fix="run the same command with --resume: its noise is kept; another folder would spend the budget again",
     )
 
@@ -404,7 +398,7 @@ def _charge(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Prog
     charge = work.charge(_so_far(journal, book))
     covers = tuple(level for level in charge.covers if level in short)
     intent = charge.intent(covers, 1 + book.n_attempts(journal.id), journal.id)
-    ledger.intent(intent, charge.limit, charge.limit_reason, charge.delta_limit)
+    ledger.intent(intent, charge.limits)
     progress.charged(intent)
 
 

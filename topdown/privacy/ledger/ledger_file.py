@@ -17,11 +17,20 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
 from topdown.errors import BudgetError
-from topdown.privacy.ledger.book import Book, Entry, line_hash, read_book, seal, time_text
+from topdown.privacy.ledger.book import (
+    Book,
+    Entry,
+    line_hash,
+    other_relation,
+    over_budget,
+    read_book,
+    relation_problem,
+    seal,
+    time_text,
+)
 from topdown.privacy.ledger.durable import Disk, LockedFile, ReplacedError
 from topdown.privacy.ledger.ledger_records import (
     LEDGER_VERSION,
@@ -32,11 +41,10 @@ from topdown.privacy.ledger.ledger_records import (
     Commit,
     Drawn,
     Event,
-    Intent,
     LedgerBinding,
+    Limits,
     Opened,
     Refund,
-    exact_text,
     to_fields,
 )
 from topdown.privacy.ledger.registry import (
@@ -53,18 +61,7 @@ from topdown.privacy.ledger.registry import (
     write_registry,
 )
 
-_SIGN = {"rho": "ρ", "epsilon": "ε", "epsilon_delta": "ε"}
-_PAIRS = "epsilon_delta"
-_NO_RHO = (
-    "; noise of finitely many values costs epsilon and delta: it has no zCDP and no pure epsilon, so no ledger of rho "
-    "or epsilon can book it, nor one of epsilon and delta any other noise"
-)
-_WORDS = {
-    "data_set": "data set",
-    "neighbours": "neighbour relation",
-    "unit": "unit of privacy",
-    "loss_name": "loss",
-}
+_WORDS = {"data_set": "data set", "unit": "unit of privacy"}
 
 
 def ledger_missing(path: Path, data_set: str) -> BudgetError:
@@ -94,18 +91,12 @@ def wrong_ledger(path: Path, opened: Opened, wanted: str, binding: LedgerBinding
     if not wanted:
         text = f"the run file names no ledger, but there is one at {path}"
         fix = f'if it is the ledger of this data set, add to [ledger]: id = "{opened.ledger}"'
-    elif opened.binding != binding:
+    elif opened.ledger == wanted:
         there, here = vars(opened.binding), vars(binding)
-        key = next(key for key in here if here[key] != there[key])
+        key = next(key for key in _WORDS if here[key] != there[key])
         text = f"{path} is the ledger of another {_WORDS[key]}: {there[key]!r}, not {here[key]!r}"
-        if key == "loss_name" and _PAIRS in (there[key], here[key]):
-            text += _NO_RHO
         if key != "data_set":
-            fix = f"use the same {_WORDS[key]} as the releases before; losses of two kinds do not add up"
-        if key == "loss_name" and there[key] == "rho":
-            fix = (
-                "give rho in place of epsilon (pgsr: --rho): discrete Gaussian noise; two kinds do not add up"
-            )
+            fix = f"use the same {_WORDS[key]} as the releases before"
     else:
         text = f"{path} is ledger {opened.ledger}, but the run file names {wanted}"
     return BudgetError(text, code="B007", file=str(path), fix=fix + "; nothing was spent")
@@ -127,58 +118,6 @@ def released_before(path: Path, seq: int, first: Charge) -> BudgetError:
     )
 
 
-def over_budget(path: Path, book: Book, intent: Charge, limit: Fraction, left: Fraction) -> BudgetError:
-    """Return the error for a loss over the limit (B004)."""
-    sign = _SIGN[intent.loss_name]
-    left = max(left, Fraction(0))
-    details = [
-        (str(e.seq), f"{e.time[:10]}  {e.event.plan_hash[:8]}  {decimal_text(e.event.loss, up=True)}")
-        for e in book.entries
-        if isinstance(e.event, Charge) and e.seq not in book.voided
-    ]
-    fix = "raise ledger.limit with a reason"
-    if left > 0:
-        if isinstance(intent, Choice):
-            fix = f"give a smaller --epsilon, or {fix}"
-        else:
-            key = "rho" if intent.loss_name == "rho" else "epsilon"
-            fix = f"lower budget.{key} to {exact_text(left)} or less, or {fix}"
-    again = f" (attempt {intent.attempt}, for {', '.join(intent.covers)})" if intent.attempt > 1 else ""
-    what = "choice" if isinstance(intent, Choice) else "plan"
-    return BudgetError(
-        f"the {what} costs {sign} {decimal_text(intent.loss, up=True)}{again}; "
-        f'only {decimal_text(left, up=False)} of {exact_text(limit)} is left for "{book.binding.data_set}"',
-        code="B004",
-        file=str(path),
-        details=(("charged so far", f"{sign} {decimal_text(book.charged, up=True)}"), *details),
-        fix=fix,
-    )
-
-
-def over_delta(path: Path, book: Book, intent: Charge, limit: Fraction) -> BudgetError:
-    """Return the error for a delta over the limit (B004)."""
-    left = max(limit - book.charged_delta, Fraction(0))
-    fix = "raise ledger.delta_limit with a reason"
-    if left > 0:
-        fix = f"lower budget.delta to {exact_text(left)} or less, or {fix}"
-    return BudgetError(
-        f"the plan costs δ {exact_text(intent.delta)} beside its ε; "
-        f'only {exact_text(left)} of {exact_text(limit)} is left for "{book.binding.data_set}"',
-        code="B004",
-        file=str(path),
-        details=(("charged so far", f"δ {exact_text(book.charged_delta)}"),),
-        fix=fix,
-    )
-
-
-def decimal_text(value: Fraction, *, up: bool, digits: int = 4) -> str:
-    """Write a nonnegative fraction with `digits` decimals, rounded up or down, without trailing zeros."""
-    scaled = value * 10**digits
-    whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator
-    text = f"{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
-    return text.rstrip("0").rstrip(".")
-
-
 def not_a_ledger(path: Path) -> BudgetError:
     """Return the error of a file that does not begin as a ledger."""
     return BudgetError(
@@ -188,9 +127,6 @@ def not_a_ledger(path: Path) -> BudgetError:
         fix="correct the path, or restore the ledger from a copy if it was in use; one whose creation was interrupted "
         "never was and may be removed",
     )
-
-
-_NONE = Fraction(0)
 
 
 class Ledger:
@@ -207,33 +143,29 @@ class Ledger:
         self.place, self.path, self.book, self.registry = place, place.path, book, registry
         self._file, self._disk = file, disk
 
-    def intent(
-        self, intent: Charge, limit: Fraction, limit_reason: str = "", delta_limit: Fraction = _NONE
-    ) -> Entry:
+    def intent(self, intent: Charge, limits: Limits) -> Entry:
         """Charge a loss, durably, before noise is drawn under it.
 
         Args:
             intent: what will be drawn and what it costs.
-            limit, limit_reason: the most that may ever be charged to this data set, and why, if someone wrote it down.
-            delta_limit: the same of delta, where losses are pairs.
+            limits: the most that may ever be charged to this data set, checked on the composition of everything.
 
-        Raises: BudgetError for a loss over a limit (B004), or in another unit than the ledger's (B009).
+        Raises: BudgetError for a loss over a limit (B004), one that a limited kind of loss cannot bound (B023), or a
+            relation that does not follow from the ledger's (B021).
         """
-        self.check_affordable(intent, limit, delta_limit)
-        charged = replace(intent, limit=limit, limit_reason=limit_reason)
-        return self._append(
-            replace(charged, delta_limit=delta_limit) if isinstance(charged, Intent) else charged
-        )
+        self.check_affordable(intent, limits)
+        return self._append(replace(intent, **limits.fields))
 
-    def check_affordable(self, intent: Charge, limit: Fraction, delta_limit: Fraction = _NONE) -> None:
+    def check_affordable(self, intent: Charge, limits: Limits) -> None:
         """Raise what `intent` would raise, without writing anything."""
+        problem = relation_problem(self.book.binding, intent.neighbours)
+        if problem:
+            raise other_relation(self.path, problem)
         self._check(intent)
         self._refuse_elsewhere()
-        left = limit - self.book.charged
-        if intent.loss > left:
-            raise over_budget(self.path, self.book, intent, limit, left)
-        if intent.delta > delta_limit - self.book.charged_delta:
-            raise over_delta(self.path, self.book, intent, delta_limit)
+        over = over_budget(self.path, self.book, intent, limits)
+        if over is not None:
+            raise over
 
     def check_first(self, intent: Charge, *, again: bool) -> None:
         """Refuse a release or plan that the ledger holds already, unless two noisy versions are meant (B013)."""
@@ -446,8 +378,9 @@ def open_ledger(place: LedgerLocation, disk: Disk | None = None) -> Iterator[Led
 
     Raises:
         BudgetError: there is none, or the run file names none (B011); in use by someone else (B005); damaged or not
-            readable (B006); bound to something else (B007); an older copy (B008); its registry is gone (B016) or
-            damaged (B060).
+            readable (B006), or of another format (B022); of another data set or unit (B007), or of a relation from
+            which that of the run does not follow (B021); an older copy (B008); its registry is gone (B016) or damaged
+            (B060).
 
     """
     disk = disk or Disk()
@@ -508,8 +441,12 @@ def check_ledger(place: LedgerLocation, book: Book, disk: Disk | None = None) ->
 def _check_identity(place: LedgerLocation, book: Book) -> None:
     if book.opened is None:
         raise not_a_ledger(place.path)
-    if book.opened.ledger != place.id or book.binding != place.binding:
-        raise wrong_ledger(place.path, book.opened, place.id, place.binding)
+    bound, mine = book.binding, place.binding
+    if book.opened.ledger != place.id or (bound.data_set, bound.unit) != (mine.data_set, mine.unit):
+        raise wrong_ledger(place.path, book.opened, place.id, mine)
+    problem = relation_problem(bound, mine.neighbours)
+    if problem:
+        raise other_relation(place.path, problem)
 
 
 def attest(place: LedgerLocation, by: str, reason: str, disk: Disk | None = None) -> None:

@@ -8,10 +8,45 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from topdown.privacy.laws import LAWS
+from topdown.privacy.laws import LAWS, LossName, WeightedInteger, Weights
 from topdown.privacy.relation import NEIGHBOURS, Relation
 
 _TERMS = 120
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that everything charged to one data set may cost together; either kind, or both.
+
+    Args:
+        rho: most zCDP; None: not limited. Noise with a delta of its own has none, and is refused under it.
+        epsilon: most epsilon at `delta`; None: not limited.
+        delta: where epsilon is limited, 0 .. 1, below 1; 0: for every delta.
+        reason: why, if someone wrote it down.
+    """
+
+    rho: Fraction | None = None
+    epsilon: Fraction | None = None
+    delta: Fraction = Fraction(0)
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        given = [one for one in (self.rho, self.epsilon) if one is not None]
+        if not given or min(given) <= 0:
+            raise ValueError("a limit of rho or of epsilon, above 0")
+        if not 0 <= self.delta < 1 or (self.epsilon is None and self.delta):
+            raise ValueError("a delta below 1, beside a limit of epsilon only")
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What a charge remembers of them; 0 where nothing is limited."""
+        none = Fraction(0)
+        return {
+            "rho_limit": self.rho or none,
+            "epsilon_limit": self.epsilon or none,
+            "delta_limit": self.delta,
+            "limit_reason": self.reason,
+        }
 
 
 @dataclass(frozen=True)
@@ -20,11 +55,10 @@ class Choice:
 
     Args:
         release, plan_hash: what it is for.
-        neighbours: relation that `epsilon` is about, that of the ledger: bounded or add_remove.
-        epsilon: pure differential privacy of the choice, exact, an upper bound of ln(exp_epsilon).
+        neighbours: relation that `epsilon` is about: bounded or add_remove.
+        epsilon: pure differential privacy of the choice, exact, an upper bound of ln(exp_epsilon); it is the loss.
         rate, base: of the sample, and of the one-sided mechanism on it; see `exp_epsilon`.
-        loss_name: rho or epsilon, that of the ledger.
-        attempt, covers, journal, loss, limit, limit_reason: as for `Intent`.
+        attempt, covers, journal, rho_limit, epsilon_limit, delta_limit, limit_reason: as for `Intent`.
     """
 
     release: str
@@ -33,20 +67,20 @@ class Choice:
     epsilon: Fraction
     rate: Fraction
     base: Fraction
-    loss_name: str
     attempt: int
     covers: tuple[str, ...]
     journal: str
-    loss: Fraction = Fraction(-1)
-    limit: Fraction = Fraction(0)
+    rho_limit: Fraction = Fraction(0)
+    epsilon_limit: Fraction = Fraction(0)
+    delta_limit: Fraction = Fraction(0)
     limit_reason: str = ""
+    loss_name: ClassVar[LossName] = "epsilon"
     laws: ClassVar[tuple[()]] = ()
     exact: ClassVar[tuple[()]] = ()
     delta: ClassVar[Fraction] = Fraction(0)
-    delta_limit: ClassVar[Fraction] = Fraction(0)
 
     def __post_init__(self) -> None:
-        if self.neighbours not in NEIGHBOURS or self.loss_name not in ("rho", "epsilon"):
+        if self.neighbours not in NEIGHBOURS:
             raise ValueError("a choice is about replaced records, or about added and removed ones")
         if self.epsilon <= 0 or not 0 < self.rate < 1 or self.base <= 1:
             raise ValueError("a choice needs an epsilon above 0, a rate between 0 and 1, and a base above 1")
@@ -54,28 +88,16 @@ class Choice:
             raise ValueError("a choice needs what it covers, and a journal")
         if self.exp_epsilon > _exp_below(self.epsilon):
             raise ValueError("a choice of this rate and base keeps no such epsilon")
-        due = choice_loss(self.loss_name, self.epsilon, self.exp_epsilon)
-        if self.loss not in (Fraction(-1), due):
-            raise ValueError("the loss of a choice is not that of its epsilon")
-        object.__setattr__(self, "loss", due)
 
     @property
     def exp_epsilon(self) -> Fraction:
         """Exact e^epsilon that rate and base keep (topdown/selection/PROOF.md, section 1)."""
         return Relation.named(self.neighbours).sampled_odds(self.rate, self.base)
 
-
-def choice_loss(loss_name: str, epsilon: Fraction, odds: Fraction) -> Fraction:
-    """Return what a choice charges, exactly: epsilon, or as zCDP epsilon x (odds - 1) / (odds + 1).
-
-    That is epsilon tanh(epsilon / 2), the rho of randomised response, which dominates; see `accountant.zcdp.of_pure`.
-
-    Args:
-        loss_name: rho or epsilon.
-        epsilon: at least ln(odds).
-        odds: e^epsilon as it is kept, above 1.
-    """
-    return epsilon if loss_name == "epsilon" else epsilon * (odds - 1) / (odds + 1)
+    @property
+    def loss(self) -> Fraction:
+        """Its epsilon."""
+        return self.epsilon
 
 
 def _exp_below(epsilon: Fraction) -> Fraction:
@@ -99,6 +121,8 @@ class DrawnLaw:
         level, query: what was measured.
         attributes: attributes whose change can change an answer, in alphabetical order.
         delta: of one count, beside its epsilon; 0 for the other laws.
+        weights: of the law's values 0, 1, 2, .., whole numbers over 2^128 as text, where it has a delta: what is drawn,
+            so that its losses can be composed exactly.
     """
 
     law: str
@@ -109,6 +133,7 @@ class DrawnLaw:
     query: str
     attributes: tuple[str, ...] = ()
     delta: Fraction = Fraction(0)
+    weights: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.parameter, Fraction) or not isinstance(self.delta, Fraction):
@@ -117,9 +142,18 @@ class DrawnLaw:
             raise ValueError("a law needs a known name, a positive parameter, shift and number of counts")
         if LAWS[self.law].has_delta != (self.delta > 0) or self.delta >= 1 or (self.delta and self.shift > 1):
             raise ValueError("a delta below 1 is of a law that has one, for counts that move by 1")
+        if LAWS[self.law].has_delta != bool(self.weights):
+            raise ValueError("weights are of a law that has a delta")
+        if self.weights:
+            WeightedInteger(self.whole_weights)  # refuses weights that are those of no law
 
     @property
-    def loss_name(self) -> str:
+    def whole_weights(self) -> Weights:
+        """Its weights as numbers."""
+        return tuple(map(int, self.weights))
+
+    @property
+    def loss_name(self) -> LossName:
         """Unit of the loss."""
         return LAWS[self.law].loss_name
 
@@ -134,13 +168,17 @@ class DrawnLaw:
         return self.coordinates * self.delta
 
 
-LOSS_NAMES = ("rho", "epsilon", "epsilon_delta")
+LOSS_NAMES: tuple[LossName, ...] = ("rho", "epsilon", "epsilon_delta")
+_NONE = Fraction(0)
 _ABSENT = {
-    "delta": Fraction(0),
-    "delta_limit": Fraction(0),
+    "delta": _NONE,
+    "rho_limit": _NONE,
+    "epsilon_limit": _NONE,
+    "delta_limit": _NONE,
+    "weights": (),
     "by": "",
 }  # written only where it is something else
-LEDGER_VERSION = 2
+LEDGER_VERSION = 3
 _EXACT = re.compile(r"[0-9]+(/[1-9][0-9]*)?")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _PART = re.compile(r"(?P<level>.+)/[^/]+", re.DOTALL)
@@ -152,15 +190,14 @@ class LedgerBinding:
 
     Args:
         data_set: the confidential data.
-        neighbours: relation between two data sets that the losses protect: bounded, add_remove, or pgsr's steps.
+        neighbours: relation between two data sets that statements about the ledger speak of: bounded, add_remove, or
+            steps of whole groups. A charge under another relation must follow from it: see `steps_between`.
         unit: whose answers are protected: person, household, ...
-        loss_name: rho (zCDP), epsilon (pure DP), or epsilon_delta: epsilon, and a delta that adds up beside it.
     """
 
     data_set: str
     neighbours: str
     unit: str
-    loss_name: str
 
 
 @dataclass(frozen=True)
@@ -172,16 +209,15 @@ class Opened:
     data_set: str
     neighbours: str
     unit: str
-    loss_name: str
 
     def __post_init__(self) -> None:
-        if self.version != LEDGER_VERSION or self.loss_name not in LOSS_NAMES:
-            raise ValueError("a ledger of another version, or of an unknown loss")
+        if self.version != LEDGER_VERSION:
+            raise ValueError("a ledger of another version")
 
     @property
     def binding(self) -> LedgerBinding:
         """What the ledger is bound to."""
-        return LedgerBinding(self.data_set, self.neighbours, self.unit, self.loss_name)
+        return LedgerBinding(self.data_set, self.neighbours, self.unit)
 
 
 @dataclass(frozen=True)
@@ -195,10 +231,10 @@ class Intent:
         attempt: 1 for the first intent of a measurement, more after a crash.
         covers: names of the levels whose noise may be drawn once under this intent.
         journal: id of the measurement, so that no other folder can draw under it.
+        neighbours: relation under which a change moves the counts of `laws`: bounded, add_remove, or steps.
         loss: filled in from the laws.
-        limit, limit_reason: the limit it was checked against, filled in by the ledger.
         delta: beside the loss, filled in from the laws; 0 unless losses are pairs.
-        delta_limit: the limit of delta it was checked against, filled in by the ledger.
+        rho_limit, epsilon_limit, delta_limit, limit_reason: `Limits` it was checked against, filled in by the ledger.
     """
 
     release: str
@@ -208,28 +244,30 @@ class Intent:
     attempt: int
     covers: tuple[str, ...]
     journal: str
+    neighbours: str
     loss: Fraction = Fraction(-1)
-    limit: Fraction = Fraction(0)
-    limit_reason: str = ""
     delta: Fraction = Fraction(-1)
+    rho_limit: Fraction = Fraction(0)
+    epsilon_limit: Fraction = Fraction(0)
     delta_limit: Fraction = Fraction(0)
+    limit_reason: str = ""
 
     def __post_init__(self) -> None:
-        if not self.laws or not self.covers or not self.journal:
-            raise ValueError("an intent needs laws, levels it covers and a journal")
+        if not self.laws or not self.covers or not self.journal or not self.neighbours:
+            raise ValueError("an intent needs laws, levels it covers, a journal and a relation")
         if len({law.loss_name for law in self.laws}) != 1 or {x.level for x in self.laws} != set(self.covers):
             raise ValueError("the laws of an intent have one loss, and are those of the levels it covers")
         total = sum((law.loss for law in self.laws), Fraction(0))
         if self.loss not in (Fraction(-1), total):
             raise ValueError("the loss of an intent is not that of its laws")
         both = sum((law.delta_loss for law in self.laws), Fraction(0))
-        if self.delta not in (Fraction(-1), both) or (self.delta_limit and not both):
+        if self.delta not in (Fraction(-1), both):
             raise ValueError("the delta of an intent is not that of its laws")
         object.__setattr__(self, "loss", total)
         object.__setattr__(self, "delta", both)
 
     @property
-    def loss_name(self) -> str:
+    def loss_name(self) -> LossName:
         """Unit of the loss: rho, epsilon or epsilon_delta."""
         return self.laws[0].loss_name
 

@@ -381,15 +381,8 @@ def second_ledger(other: Registry, place: LedgerLocation, bound: LedgerBinding |
     named = "" if same else f", as {first.data_set!r}"
     use = f'under [ledger] of the run file, path = "{other.ledger_path}" and id = "{first.ledger}"'
     mine = place.binding
-    if bound is not None and (bound.neighbours, bound.unit, bound.loss_name) != (
-        mine.neighbours,
-        mine.unit,
-        mine.loss_name,
-    ):
-        use = (
-            f"that one counts {bound.loss_name} of one {bound.unit}, {bound.neighbours}, and no other loss: plan with "
-            f"noise and a relation that it counts, then {use}"
-        )
+    if bound is not None and (bound.neighbours, bound.unit) != (mine.neighbours, mine.unit):
+        use += f"; it protects one {bound.unit} under {bound.neighbours}"
     return BudgetError(
         f"the data set {place.binding.data_set!r} has a ledger already{named}: {other.ledger_path}",
         code="B017",

@@ -1,0 +1,116 @@
+"""Noise of three laws, a choice and group sizes of one data set: one ledger, one statement, verified everywhere."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.choices import LEDGER, SITES, write_candidates
+from tests.helpers.commands import run_pgsr
+from topdown.privacy.ledger import read_ledger
+from topdown.verify import MovedCounts, composed_loss
+
+GROUPS = "unit,region,size\n" + "".join(f"{n},1{1 + n % 3},{1 + n % 4}\n" for n in range(30))
+REGIONS = "region,parent,level\n1,,land\n" + "".join(f"1{n},1,county\n" for n in (1, 2, 3))
+TOP = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def run(topdown, toy) -> Path:
+    """Write the toy census about persons who are there or not, with limits of epsilon at a delta."""
+    text = (TOP / "invariants" / "toy.toml").read_text()
+    own = "[[".join(part for part in text.split("[[") if not part.startswith("exact"))
+
+    def edit(run: str) -> str:
+        lines = [line for line in run.splitlines() if not line.startswith("rho_limit")]
+        run = (
+            "\n".join(lines)
+            .replace('"bounded"', '"add_remove"')
+            .replace('"toy"\nsettings', '"own.toml"\nsettings')
+        )
+        return run.replace("[ledger]\n", '[ledger]\nepsilon_limit = "30"\ndelta_limit = "1/1000"\n') + "\n"
+
+    Path("toy").mkdir()
+    Path("toy/own.toml").write_text(own)
+    write_candidates()
+    return toy(Path("toy"), edit)
+
+
+def other(run: Path, name: str, *changes: tuple[str, str]) -> Path:
+    """Write a run file of another release of the same data set."""
+    text = run.read_text()
+    for old, new in (("persons-r1", name), *changes):
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    path = run.with_name(f"{name}.toml")
+    path.write_text(text)
+    return path
+
+
+def test_everything_released_is_one_number(topdown, capsys, run, check):
+    """Losses in several books would each be stated as everything; added up, most of the budget would be wasted."""
+    budget = 'rho = "2"'
+    geometric = other(run, "two", (budget, 'epsilon = "1"'), ("discrete_gaussian", "geometric"))
+    pair = 'epsilon = "2"\ndelta = "1/100000"'
+    optimal = other(run, "three", (budget, pair), ("discrete_gaussian", "optimal"))
+    for path in (run, geometric, optimal):
+        said = topdown("generate", path, "--out", path.stem, "--yes", "--workers", 1)
+        assert said.code == 0, said.err
+    said = topdown("select", "sites", run, *SITES, "--out", "offices")
+    assert said.code == 0, said.err
+    Path("toy/groups.csv").write_text(GROUPS)
+    Path("toy/regions.csv").write_text(REGIONS)
+    ledger = read_ledger(LEDGER).opened.ledger
+    named = ("--data-set", "persons", "--ledger", LEDGER, "--ledger-id", ledger)
+    sizes = ("--groups", "toy/groups.csv", "--hierarchy", "toy/regions.csv", "--sizes", 6, "--epsilon", "1/2")
+    limits = ("--epsilon-limit", "30", "--delta-limit", "1/1000")
+    released = ("release", *sizes, *named, *limits, "--yes", "--out", "sizes")
+    code, _, err = run_pgsr(capsys, *released)
+    assert code == 0, err
+
+    said = topdown("audit", "--ledger", LEDGER, "--json")
+    assert said.code == 0, said.err
+    document = said.document
+    check(document)
+    kinds = {"rho": "2", "epsilon": "2", "epsilon_delta": "2"}  # of the choice 1/2, of group sizes 1/2
+    assert (document["charged"], document["charged_delta"], document["newest"]) == (kinds, "1/100000", True)
+    assert len(document["releases"]) == 5
+    (row,) = document["secrets"]  # group sizes say nothing of a replaced person
+    assert (row["kind"], "number of groups" in row["sentence"]) == ("presence", True)
+    ((delta, box),) = row["epsilon"].items()
+    assert Fraction(delta) == Fraction(1, 100_000) + Fraction(1, 10**10)
+    charges = list(read_ledger(LEDGER).live.values())
+    moved = [
+        (x.law, MovedCounts(x.parameter, x.shift, x.coordinates, x.delta, x.weights))
+        for charge in charges
+        for x in charge.laws
+    ]
+    responses = [(c.epsilon, c.exp_epsilon) for c in charges if not c.laws]
+    own = composed_loss(moved, responses)
+    ends = own.epsilon(delta)
+    assert float(ends.lower) * 0.998 <= float(box[1]) <= float(ends.upper) * 1.002 + float(own.slack)
+    assert float(own.guess.lower) - 1e-3 <= float(row["best_guess"][1]) <= float(own.guess.upper) + 2e-3
+    apart = topdown("audit", run.stem, "--json").document["secrets"][0]
+    assert Fraction(box[1]) < Fraction(apart["epsilon"]["1e-10"][1]) + 1 + 2 + Fraction(1, 2) + Fraction(1, 2)
+    text = topdown("audit", "--ledger", LEDGER)
+    assert (text.code, "a bound" in text.out, "(choice)" in text.out) == (0, True, True)
+    shown = topdown("ledger", "show", run)
+    assert f"at most {row['right_in_100']} times in 100" in shown.out
+
+    # the last certificate with a statement of everything, and every folder, by the verifiers
+    for folder in (run.stem, "two", "three", "offices"):
+        said = topdown("verify", folder)
+        assert said.code == 0, said.out
+    code, out, _ = run_pgsr(capsys, "verify", "sizes")
+    assert code == 0, out
+    stated = json.loads(Path("offices/certificate.json").read_text())["everything_released"]
+    assert set(stated["charged"]) == {"rho", "epsilon", "epsilon_delta"}
+
+    # a limit below what all of it costs is refused before anything is charged
+    before = LEDGER.read_bytes()
+    more = ("--epsilon-limit", "3", "--delta-limit", "1/1000", "--again", "--yes", "--out", "x")
+    code, _, err = run_pgsr(capsys, *released[: -len(limits) - 3], *more)
+    assert (code, "error[B004]" in err, LEDGER.read_bytes()) == (2, True, before)
