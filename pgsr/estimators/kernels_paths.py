@@ -175,6 +175,16 @@ def prior_of_counts(expected: float, alike: float, out: Floats) -> int:
 
 
 @kernel
+def with_room(values: Floats, used: int, more: int) -> Floats:
+    """Return the used values with room for some more behind them."""
+    if used + more <= values.shape[0]:
+        return values
+    larger = np.empty(2 * values.shape[0] + more)
+    larger[:used] = values[:used]
+    return larger
+
+
+@kernel
 def usual_factor(likelihood: Floats) -> float:
     """Return 1 / the geometric mean of the likelihood of noise: products of many then stay near 1."""
     mass, surprise = likelihood[0], 0.0
@@ -220,19 +230,21 @@ def path_posterior(
     used, span = 1, 1
     while span < reach and likelihood[span] > np.exp(-BEYOND):
         span += 1
-    even = usual_factor(likelihood)
+    even = usual_factor(likelihood) if rows > 0 else 1.0
     size_of, k = np.full(rows, n - columns, dtype=np.int64), rows
     for c in range(columns, n):
         while k > 0 and reference[c] < k:
             k -= 1
             size_of[k] = c - columns
-    weights, reach_of = np.empty(MOST_JUMP + 1), np.zeros(n, np.int64)
+    weights, reach_of = np.empty(4 * n + 2 * MOST_JUMP), np.zeros(n, np.int64)
+    prior, next_prior = np.zeros(n, np.int64), 0
     least, most = 0, 0
     for c in range(n - 1, first - 1, -1):
         e = c + 1 - columns
         low_before, from_before = low[c + 1], start[c + 1]
         high_before = low_before + width[c + 1] - 1
-        last = prior_of_counts(expected[c], alike[c], weights)
+        weights = with_room(weights, next_prior, MOST_JUMP + 1)
+        last = prior_of_counts(expected[c], alike[c], weights[next_prior:])
         if c >= columns:
             while least < rows and size_of[least] > e + span:
                 least += 1
@@ -251,23 +263,30 @@ def path_posterior(
         if c == first and end[1] == 0.0:
             lo = hi = int(end[0])
             jumps = hi - low_before
-        if used + 2 * (hi - lo + 1) > kept.shape[0]:
-            more = np.empty(2 * kept.shape[0] + 2 * (hi - lo + 1))
-            more[:used] = kept[:used]
-            kept = more
-        reach_of[c] = jumps
-        peak = 0.0
-        for t in range(lo, hi + 1):
-            total, product = 0.0, 1.0
-            for j in range(min(jumps, t - low_before) + 1):
-                at = t - j
-                if j > 0 and c >= columns and at < rows:
-                    product *= even * likelihood[min(abs(answers[columns + at] - e), reach)]
-                if at <= high_before:
-                    prior = weights[j] if j <= last else SURPRISE / (j * j)
-                    total += kept[from_before + at - low_before] * prior * product
-            kept[used + t - lo] = total
-            peak = max(peak, total)
+        kept = with_room(kept, used, hi - lo + 1)
+        prior[c], reach_of[c] = next_prior, min(jumps, hi - low_before)
+        jumps = reach_of[c]
+        weights = with_room(weights, next_prior + last + 1, jumps)
+        prior_of = weights[next_prior : next_prior + jumps + 1]
+        for j in range(last + 1, jumps + 1):
+            prior_of[j] = SURPRISE / (j * j)
+        next_prior += jumps + 1
+        if c < columns or low_before >= rows:
+            kept[used : used + hi - lo + 1] = 0.0
+            for at in range(high_before, low_before - 1, -1):
+                mass = kept[from_before + at - low_before]
+                for t in range(max(lo, at), min(hi, at + jumps) + 1):
+                    kept[used + t - lo] += mass * prior_of[t - at]
+        else:
+            for t in range(lo, hi + 1):
+                total, product = 0.0, 1.0
+                for j in range(min(jumps, t - low_before) + 1):
+                    at = t - j
+                    if j > 0 and at < rows:
+                        product *= even * likelihood[min(abs(answers[columns + at] - e), reach)]
+                    if at <= high_before:
+                        total += kept[from_before + at - low_before] * prior_of[j] * product
+                kept[used + t - lo] = total
         _observe(
             answers, columns, rows, c, lo, hi, likelihood, c == first, end, kept[used : used + hi - lo + 1]
         )
@@ -286,33 +305,48 @@ def path_posterior(
             kept[used + i - a] = kept[used + i] / peak
         low[c], start[c], width[c] = lo + a, used, b - a + 1
         used += b - a + 1
-    back = np.ones(width[first])
+    # Of each state of the next cell: the mass that follows it, and that times the jump and the jump squared.
+    widest = width.max()
+    following, first_power, second_power = np.empty(widest), np.empty(widest), np.empty(widest)
+    back = np.ones(widest)
     for c in range(first, n):
         lo, w = low[c], width[c]
-        _moments(kept[start[c] : start[c] + w], back, lo, c, mean, variance)
-        _observe(answers, columns, rows, c, lo, lo + w - 1, likelihood, c == first, end, back)
-        low_next = low[c + 1]
-        following = np.zeros(width[c + 1])
-        e, peak = c + 1 - columns, 0.0
-        whole, once, twice = 0.0, 0.0, 0.0
-        last = prior_of_counts(expected[c], alike[c], weights)
-        for i in range(following.shape[0]):
-            at, product, total = low_next + i, 1.0, 0.0
-            for t in range(at, min(lo + w, at + reach_of[c] + 1)):
-                j = t - at
-                if j > 0 and c >= columns and t <= rows:
-                    product *= even * likelihood[min(abs(answers[columns + t - 1] - e), reach)]
-                if t >= lo:
-                    prior = weights[j] if j <= last else SURPRISE / (j * j)
-                    part = prior * product * back[t - lo]
-                    total += part
-                    once += kept[start[c + 1] + i] * part * j
-                    twice += kept[start[c + 1] + i] * part * j * j
-            following[i] = total
-            whole += kept[start[c + 1] + i] * total
-            peak = max(peak, total)
+        _moments(kept[start[c] : start[c] + w], back[:w], lo, c, mean, variance)
+        _observe(answers, columns, rows, c, lo, lo + w - 1, likelihood, c == first, end, back[:w])
+        low_next, n_next, e = low[c + 1], width[c + 1], c + 1 - columns
+        for i in range(n_next):
+            following[i] = first_power[i] = second_power[i] = 0.0
+        prior_of = weights[prior[c] : prior[c] + reach_of[c] + 1]
+        if c < columns or low_next >= rows:
+            for j in range(reach_of[c] + 1):
+                ahead = low_next + j - lo
+                for i in range(max(0, -ahead), min(n_next, w - ahead)):
+                    part = prior_of[j] * back[ahead + i]
+                    following[i] += part
+                    first_power[i] += part * j
+                    second_power[i] += part * (j * j)
+        else:
+            for i in range(n_next):
+                at, product = low_next + i, 1.0
+                for t in range(at, min(lo + w, at + reach_of[c] + 1)):
+                    j = t - at
+                    if j > 0 and t <= rows:
+                        product *= even * likelihood[min(abs(answers[columns + t - 1] - e), reach)]
+                    if t >= lo:
+                        part = prior_of[j] * product * back[t - lo]
+                        following[i] += part
+                        first_power[i] += part * j
+                        second_power[i] += part * (j * j)
+        peak, whole, once, twice = 0.0, 0.0, 0.0, 0.0
+        for i in range(n_next):
+            mass = kept[start[c + 1] + i]
+            whole += mass * following[i]
+            once += mass * first_power[i]
+            twice += mass * second_power[i]
+            peak = max(peak, following[i])
         spread[c] = max(twice / whole - (once / whole) ** 2, 0.0) if whole > 0.0 else 0.0
-        back = following / peak if peak > 0.0 else np.ones(following.shape[0])
+        for i in range(n_next):
+            back[i] = following[i] / peak if peak > 0.0 else 1.0
 
 
 @kernel
@@ -427,7 +461,7 @@ def fit_alikeness(
     columns: Ints,
     totals: Ints,
     parent: Ints,
-    jumps: Floats,
+    tails: Floats,
     level: Ints,
     scale: float,
     out: Floats,
@@ -441,7 +475,7 @@ def fit_alikeness(
         answers: [node][size].
         columns: of every node.
         totals, parent: of every node.
-        jumps: posterior mean numbers of groups of the parents, [node][size].
+        tails: posterior mean tail counts of the parents, [node][size + 1].
         level: first node and the one after the last.
         scale: of the noise of one answer; its variance is 2 scale^2.
         out: filled.
@@ -458,7 +492,7 @@ def fit_alikeness(
         for c in range(stop):
             noise = 2.0 * scale * scale if c in (0, n - 1) else 4.0 * scale * scale
             own = (totals[r] if c == 0 else answers[r, c]) - (answers[r, c + 1] if c + 1 < n else 0)
-            due = share * max(jumps[g, c], 0.0)
+            due = share * max(tails[g, c] - tails[g, c + 1], 0.0)
             above[c + 1] += (own - due) ** 2 - noise - due * (1.0 - share)
             below[c + 1] += due * due
             noises[c + 1] += noise * noise

@@ -199,6 +199,41 @@ def fit_sibling_spread(
 
 
 @kernel
+def excess_of_siblings(
+    answers: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    base: Floats,
+    first_child: NDArray[np.int64],
+    parents: tuple[int, int],
+    variance: float,
+) -> float:
+    """Return by how much cumulative shares of siblings differ beyond noise, squared, on average over the groups.
+
+    Args:
+        answers: noisy tail counts [node][size], as far as `columns` of every node.
+        totals: number of groups of every node.
+        base: cumulative counts [node][size].
+        first_child: see `Tree.first_child`.
+        parents: first region of their level and the one after the last.
+        variance: of one answer.
+    """
+    excess, scale = 0.0, 0.0
+    for g in range(parents[0], parents[1]):
+        for c in range(first_child[g], first_child[g + 1]):
+            if totals[c] == 0:
+                continue
+            random, before = totals[c] * (1.0 - totals[c] / totals[g]), 0.0
+            for s in range(min(columns[c], base.shape[1]) - 1):
+                share = base[g, s] / totals[g]
+                off = totals[c] - answers[c, s + 1] - totals[c] * share
+                excess += (off * off - variance - share * (1.0 - share) * random) * (share - before)
+                before = share
+            scale += totals[c] * random
+    return excess / scale if scale > 0.0 else 0.0
+
+
+@kernel
 def pooled_spread(
     base: Floats, noise: Floats, first_child: NDArray[np.int64], first: int, stop: int, out: Floats
 ) -> None:

@@ -185,7 +185,7 @@ def _constrained(
     if fitted is not None and mechanism.name == DEFAULT:
         public = RowsDesign(tree, add_up_known(tree, known), tuple(map(float, by_level)))
         choice = public.choice(noisy) if kind == ADAPTIVE else all_columns(tree, len(noisy))
-        answers = Answers(tree, noisy, choice, fitted.totals, laws)
+        answers = Answers(tree, np.ascontiguousarray(noisy.T), choice, fitted.totals, laws)
         found = posterior_estimate(answers, fitted.certain, fitted.variance)
     elif fitted is not None:
         found = constrained_estimate(tree, noisy, variances, fitted, tail=kind == "tail")

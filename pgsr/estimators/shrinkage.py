@@ -35,6 +35,7 @@ from pgsr.estimators.kernels_paths import (
 )
 from pgsr.estimators.kernels_shrinkage import (
     block_precision,
+    excess_of_siblings,
     fit_tree_rows,
     isotonic_noise,
     narrow_by_tree,
@@ -133,6 +134,7 @@ def smooth_counts(
     high = totals.astype(np.float64)
     solver = TreeLeastSquares(tree, 1.0 / variances)
     smooth = _isotonic_to_totals(np.ascontiguousarray(answers.T), high)
+    del answers
     precision = np.empty_like(smooth)
     joint = joint_precision(tree, 1.0 / variances)
     for node in range(tree.n_nodes):
@@ -143,7 +145,7 @@ def smooth_counts(
         smooth = _isotonic_to_totals(smooth, high)
         root = smooth[0].copy() if i == 0 else root
     smooth[0] = root
-    return SmoothedCounts(smooth, 1.0 / precision)
+    return SmoothedCounts(smooth, np.divide(1.0, precision, out=precision))
 
 
 def shrink_to_parent(tree: Tree, base: SmoothedCounts, shrinks: NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -296,6 +298,8 @@ def _noisy_totals(tree: Tree, noisy: Ints, variances: Floats, total: int, *, tai
     return np.asarray(whole.sum(axis=0), dtype=np.float64)
 
 
+ROUNDS = 3
+"""Of smoothing, for sizes of many groups; more change errors at the leaves by less than 1 %."""
 FEW, FEW_UNLIKE = 100.0, 12.0
 """Sizes of which a region expects fewer groups have their exact posterior."""
 UNLIKE = 0.012
@@ -311,7 +315,7 @@ class Answers:
 
     Args:
         tree: the regions.
-        noisy: columns, rows and corners [size][node].
+        noisy: columns, rows and corners [node][size].
         choice: which answers are columns and rows.
         totals: number of groups of every node, whole and consistent.
         noise: law and parameters of the noise of every level.
@@ -361,18 +365,19 @@ def posterior_estimate(answers: Answers, shrinks: NDArray[np.bool_], of_total: F
         of_total: variance of every node's number of groups; 0 where it is public.
     """
     tree, totals = answers.tree, answers.totals
-    n_sizes = len(answers.noisy)
+    n_sizes = answers.noisy.shape[1]
     steady = _steady(answers)
     paths = _paths(answers, steady, _body(answers, steady, shrinks))
     cumulative = np.empty((tree.n_nodes, n_sizes))
-    cumulative[:, :-1] = totals[:, None] - paths.mean[:, 1:n_sizes]
+    np.subtract(totals[:, None], paths.mean[:, 1:n_sizes], out=cumulative[:, :-1])
     cumulative[:, -1] = totals
-    variance = np.zeros_like(cumulative)
-    variance[:, :-1] = paths.variance[:, 1:n_sizes]
-    agreed = _reconciled(tree, cumulative, variance, totals)
+    precision = np.full_like(cumulative, 1.0 / NO_INFORMATION)
+    np.divide(1.0, paths.variance[:, 1:n_sizes] + NO_INFORMATION, out=precision[:, :-1])
+    spread, heard = paths.spread, paths.heard
+    del steady, paths  # each is as large as all counts
+    agreed = _reconciled(tree, cumulative, precision, totals)
     counts = whole_counts(tree, agreed, totals)
-    spread = paths.spread
-    narrow_by_tree(spread, paths.heard, tree.first_child)
+    narrow_by_tree(spread, heard, tree.first_child)
     spread[:, 0] += of_total
     return ConstrainedEstimate(counts, np.diff(agreed, axis=1, prepend=0.0), spread)
 
@@ -380,10 +385,9 @@ def posterior_estimate(answers: Answers, shrinks: NDArray[np.bool_], of_total: F
 def _steady(answers: Answers) -> Ints:
     """Return descending whole tail counts of every region from its own answers, [node][size + 1]."""
     tree, choice = answers.tree, answers.choice
-    turned = np.ascontiguousarray(answers.noisy.T)
-    out = np.empty((tree.n_nodes, len(answers.noisy) + 1), dtype=np.int64)
+    out = np.empty((tree.n_nodes, answers.noisy.shape[1] + 1), dtype=np.int64)
     for r in range(tree.n_nodes):
-        steady_tails(turned[r], choice.columns[r], choice.rows[r], answers.totals[r], out[r])
+        steady_tails(answers.noisy[r], choice.columns[r], choice.rows[r], answers.totals[r], out[r])
     return out
 
 
@@ -402,49 +406,42 @@ class Body:
 
 
 def _body(answers: Answers, steady: Ints, shrinks: NDArray[np.bool_]) -> Body:
-    tree, totals, n = answers.tree, answers.totals, len(answers.noisy)
+    tree, totals, n = answers.tree, answers.totals, answers.noisy.shape[1]
     by_level = np.array([answers.variance(i) for i in range(tree.n_levels)])
     variances = by_level[tree.level_of]
-    up = np.empty(answers.noisy.shape)
-    up[:-1], up[-1] = totals - answers.noisy[1:], 0.0
-    for r in np.flatnonzero(answers.choice.rows):
-        columns = int(answers.choice.columns[r])
-        up[columns - 1 : -1, r] = totals[r] - steady[r, columns:n]
-    base = smooth_counts(tree, up, totals, variances)
+    base = smooth_counts(tree, _upward(answers, steady).T, totals, variances, ROUNDS)
     isotonic_noise(base.values, 1.0 / variances, base.noise)
-    alike = np.array([lev == 0 or _differences(answers, base, lev) <= UNLIKE for lev in range(tree.n_levels)])
-    final, variance = shrink_to_parent(tree, base, shrinks & alike[tree.level_of])
+    alike = np.ones(tree.n_levels, dtype=np.bool_)
+    for level in range(1, tree.n_levels):
+        above = tree.columns(level - 1)
+        parents, variance = (above.start, above.stop), answers.variance(level)
+        own = answers.noisy, answers.choice.columns, totals
+        excess = excess_of_siblings(*own, base.values, tree.first_child, parents, variance)
+        alike[level] = excess <= UNLIKE
+    final, of_final = shrink_to_parent(tree, base, shrinks & alike[tree.level_of])
+    del base
     tails, spread = np.zeros((tree.n_nodes, n + 1)), np.zeros((tree.n_nodes, n + 1))
     tails[:, 0] = totals
-    tails[:, 1:n] = totals[:, None] - final[:, :-1]
-    spread[:, 1:n] = variance[:, :-1]
+    np.subtract(totals[:, None], final[:, :-1], out=tails[:, 1:n])
+    spread[:, 1:n] = of_final[:, :-1]
     return Body(tails, spread, alike)
 
 
-def _differences(answers: Answers, base: SmoothedCounts, level: int) -> float:
-    """Return by how much cumulative shares of siblings differ beyond noise, squared, on average over the groups."""
-    tree, totals = answers.tree, answers.totals
-    here = np.arange(tree.columns(level).start, tree.columns(level).stop)
-    up = tree.parent[here]
-    here, up = here[totals[here] > 0], up[totals[here] > 0]
-    share = totals[here] / totals[up]
-    shares = base.values[up] / totals[up][:, None]
-    weight = np.diff(shares, axis=1, prepend=0.0)
-    noisy = totals[here][:, None] - np.ascontiguousarray(answers.noisy[1:].T)[here]
-    off = noisy - totals[here][:, None] * shares[:, :-1]
-    own = shares[:, :-1] * (1.0 - shares[:, :-1]) * (totals[here] * (1.0 - share))[:, None]
-    columns = answers.choice.columns[here][:, None] > np.arange(1, noisy.shape[1] + 1)
-    excess = ((off * off - answers.variance(level) - own) * weight[:, :-1] * columns).sum()
-    scale = (totals[here].astype(np.float64) ** 2 * (1.0 - share)).sum()
-    return float(excess / scale) if scale > 0.0 else 0.0
+def _upward(answers: Answers, steady: Ints) -> Floats:
+    """Return cumulative counts [node][size] of the answers; of the steady tail counts past the columns of a region."""
+    totals, choice = answers.totals, answers.choice
+    up = np.zeros(answers.noisy.shape)
+    np.subtract(totals[:, None], answers.noisy[:, 1:], out=up[:, :-1])
+    for r in np.flatnonzero(choice.rows):
+        columns = int(choice.columns[r])
+        up[r, columns - 1 : -1] = totals[r] - steady[r, columns:-1]
+    return up
 
 
 def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
-    tree, totals, n = answers.tree, answers.totals, len(answers.noisy)
-    turned = np.ascontiguousarray(answers.noisy.T)
+    tree, totals, n = answers.tree, answers.totals, answers.noisy.shape[1]
     mean, variance = body.tails, body.variance
     spread, heard = np.empty((tree.n_nodes, n)), np.zeros((tree.n_nodes, n), dtype=np.float32)
-    jumps = mean[:, :-1] - mean[:, 1:]
     density, of_density, alike, doubt = np.empty(n), np.empty(n), np.full(n, 4.0), np.zeros(n)
     for level in range(tree.n_levels):
         here = tree.columns(level)
@@ -453,11 +450,11 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
         if level > 0:
             bounds = np.array([here.start, here.stop])
             fit_alikeness(
-                turned, answers.choice.columns, totals, tree.parent, jumps, bounds, scale, alike, doubt
+                answers.noisy, answers.choice.columns, totals, tree.parent, mean, bounds, scale, alike, doubt
             )
         for r in range(here.start, here.stop):
             if totals[r] == 0:
-                mean[r] = variance[r] = spread[r] = jumps[r] = 0.0
+                mean[r] = variance[r] = spread[r] = 0.0
                 continue
             if level == 0:
                 smooth_density(mean[0], density)
@@ -467,7 +464,9 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 smooth_density(mean[up], density)
                 share = totals[r] / totals[up]
                 expected = (
-                    share * ((1.0 - MIXED_IN) * np.maximum(jumps[up], 0.0) + MIXED_IN * density) + 1e-4 / n
+                    share
+                    * ((1.0 - MIXED_IN) * np.maximum(mean[up, :-1] - mean[up, 1:], 0.0) + MIXED_IN * density)
+                    + 1e-4 / n
                 )
                 if body.alike[level]:
                     adapt_to_region(expected, steady[r], scale)
@@ -488,7 +487,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 end[:] = steady[r, first], 0.0
             measured = np.array([answers.choice.columns[r], answers.choice.rows[r], first])
             path_posterior(
-                turned[r],
+                answers.noisy[r],
                 measured,
                 steady[r],
                 expected,
@@ -499,9 +498,8 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 variance[r],
                 spread[r],
             )
-            jumps[r] = mean[r, :-1] - mean[r, 1:]
             prior = expected + expected * expected / alike
-            off = jumps[r, :first] - expected[:first]
+            off = mean[r, :first] - mean[r, 1 : first + 1] - expected[:first]
             spread[r, :first] = np.minimum(apart[:first], prior[:first] + of_prior[:first] + off * off)
             pull = np.minimum(spread[r] / prior, 1.0)
             heard[r] = 1.0 - pull
@@ -510,14 +508,9 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
     return Paths(mean, variance, spread, heard)
 
 
-def _reconciled(tree: Tree, cumulative: Floats, variance: Floats, totals: Ints) -> Floats:
-    """Return ascending cumulative counts [node][size], regions nearly the sums of their parts, by least squares."""
-    precision = 1.0 / (variance + NO_INFORMATION)
+def _reconciled(tree: Tree, cumulative: Floats, precision: Floats, totals: Ints) -> Floats:
+    """Return ascending cumulative counts [node][size], regions nearly sums of their parts; changes its arguments."""
     kept, share = np.empty_like(precision), np.empty_like(precision)
     share_cells(precision, tree.first_child, kept, share)
-    fitted = cumulative.copy()
-    fit_tree_rows(fitted, tree.first_child, kept, share)
-    fitted[:, -1] = np.inf
-    out = np.empty_like(fitted)
-    isotonic_rows_real(fitted, np.zeros(len(fitted)), totals.astype(np.float64), out)
-    return out
+    fit_tree_rows(cumulative, tree.first_child, kept, share)
+    return _isotonic_to_totals(cumulative, totals.astype(np.float64))
