@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.pages import run_page
+from tests.helpers.sealed_flips import Sealer
 from tests.pinned.releases import make
 from tests.pinned.seeded import in_sections
 from topdown.app import LANGUAGES
@@ -167,3 +168,40 @@ def test_who_attested_stands_in_the_report(topdown, tmp_path, monkeypatch) -> No
     page = Path("report.html").read_text(encoding="utf-8")
     assert re.search(r"A\. Person attested on \d{4}-\d\d-\d\d that the ledger is complete: disk lost", page)
     assert re.search(r"up to record <data [^>]+>\d+</data> of \d{4}-\d\d-\d\d", page)
+
+
+@pytest.mark.parametrize("change", ["digit", "text", "another", "empty", "none"])
+def test_a_false_report_in_a_release_is_found(topdown, release, tmp_path, change) -> None:
+    """Most readers see this page alone: whoever changes it and renews every hash must be found out."""
+    folder = Path(shutil.copytree(release, tmp_path / "release"))
+    page, sealer = folder / "report.html", Sealer(folder)
+    text = page.read_text(encoding="utf-8")
+    if change == "digit":
+        place = text.index("</data>") - 1
+        text = text[:place] + ("1" if text[place] != "1" else "2") + text[place + 1 :]
+    elif change == "text":
+        text = text.replace("</main>", "<p>All of it is exact.</p></main>")
+    elif change == "another":
+        text = text.replace("person", "household")
+    page.write_text("" if change == "empty" else text, encoding="utf-8")
+    sealer.seal(folder)
+    said = topdown("verify", folder, "--json")
+    failed = {check["name"]: check["findings"] for check in said.document["checks"] if not check["ok"]}
+    assert (said.code, list(failed)) == ((0, []) if change == "none" else (1, ["report"]))
+    assert all(finding["code"] == "V203" for finding in failed.get("report", []))
+
+
+def test_a_release_has_a_report_in_another_language_or_none(topdown, tmp_path, monkeypatch) -> None:
+    """An office that writes its own page, or writes in its own language, must get a release that verifies."""
+    monkeypatch.chdir(tmp_path)
+    for language in ("de", "none", "xx"):
+        assert topdown("synth", "--out", language, "--schema", "toy", "--people", 300).code == 0
+        asked = ("--out", f"{language}/release", "--yes", "--workers", 1, "--report-language", language)
+        said = topdown("generate", f"{language}/run.toml", *asked)
+        assert (said.code, "C005" in said.err) == ((2, True) if language == "xx" else (0, False))
+        page = Path(language) / "release" / "report.html"
+        assert page.exists() == (language == "de")
+        if language != "xx":
+            named = (page.parent / "README.txt").read_text(encoding="utf-8")
+            assert ("report.html" in named, topdown("verify", page.parent).code) == (page.exists(), 0)
+    assert '<html lang="de">' in (Path("de") / "release" / "report.html").read_text(encoding="utf-8")
