@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -72,24 +73,33 @@ def test_every_kind_of_choice_has_its_page_and_picture(topdown, choices, tmp_pat
     assert kinds == {"sites", "order", "frequent"}
 
 
-def test_a_choice_with_places_is_drawn_where_it_lies(tmp_path) -> None:
+def test_a_choice_with_places_is_drawn_where_it_lies(topdown, choices, tmp_path) -> None:
     """A map with east for west would show other sites than were chosen."""
-    from topdown.formats.choice_page import _map
-
-    candidates = [
-        {"name": "North", "latitude": "41.6", "longitude": "-71.5"},
-        {"name": "West", "latitude": "41.5", "longitude": "-71.6"},
-        {"name": "East", "latitude": "41.5", "longitude": "-71.4"},
-    ]
-    drawn, _ = _map(candidates, {"West", "North"})
     places = {
-        name: (float(x), float(y))
-        for x, y, name in re.findall(r'<text x="([\d.]+)" y="([\d.]+)".*?>(\w+)<', drawn)
+        "North": ("41.6", "-71.5"),
+        "South": ("41.4", "-71.5"),
+        "East": ("41.5", "-71.4"),
+        "West": ("41.5", "-71.6"),
     }
-    assert set(places) == {"West", "North"}
-    assert places["West"][0] < places["North"][0]
-    assert places["North"][1] < places["West"][1]
-    assert drawn.count("<circle") == 3
+    folder = tmp_path / "choice"
+    shutil.copytree(next(at for at in choices if at.name == "sites"), folder)
+    question, result = (json.loads((folder / name).read_text()) for name in ("selection.json", "result.json"))
+    question["question"]["candidates"] = [
+        {"name": name, "district": None, "latitude": latitude, "longitude": longitude}
+        for name, (latitude, longitude) in places.items()
+    ]
+    result["chosen"] = list(places)
+    (folder / "selection.json").write_text(json.dumps(question))
+    (folder / "result.json").write_text(json.dumps(result))
+    assert topdown("report", folder, "--out", tmp_path / "page.html").code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    drawn = re.findall(r'<text x="([0-9.]+)" y="([0-9.]+)"[^>]*>([A-Z][a-z]+)<', page)
+    at = {name: (float(x), float(y)) for x, y, name in drawn}
+    assert set(at) == set(places)
+    assert at["West"][0] < at["North"][0] == at["South"][0] < at["East"][0]
+    assert at["North"][1] < at["East"][1] == at["West"][1] < at["South"][1]
+    across, down = at["East"][0] - at["West"][0], at["South"][1] - at["North"][1]
+    assert across / down == pytest.approx(0.749, abs=0.01)  # the cosine of 41.5 degrees
 
 
 @pytest.mark.slow
