@@ -30,6 +30,7 @@ COMMANDS = {
             "study_commands",
         ),
         "verify": ("Check a release from its files alone.", "group_commands"),
+        "report": ("Write a report of a release for people, as one HTML file.", "group_commands"),
         "export": ("Write what catalogues ask of a release.", "group_commands"),
         "microdata": ("Write one row for every group of a release.", "group_commands"),
         "synth": ("Write made-up counts and regions to practise with.", "study_commands"),

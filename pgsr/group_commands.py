@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from pgsr.group_checks import verify as check_release
 from pgsr.group_checks import verify_document
 from pgsr.group_files import release_document, write_groups
-from pgsr.group_report import export_groups
+from pgsr.group_report import check_group_report, export_groups, write_group_report
 from pgsr.prepared_release import Prepared, Release
 from pgsr.releasing import release as release_groups
 from pgsr.releasing import simulate, with_spend_note
@@ -37,7 +37,13 @@ from topdown.app.commands.ledger_command import (
     refuse_other_options,
     show_head,
 )
-from topdown.app.commands.report_command import export_options, show_export
+from topdown.app.commands.report_command import (
+    export_options,
+    report_options,
+    show_export,
+    show_report,
+    show_report_check,
+)
 from topdown.app.commands.spending import confirm
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
@@ -419,6 +425,29 @@ def verify(screen: Screen, folder: Path) -> int:
         return EXIT_CHECK_FAILED
     screen.last(f"{len(checks)} of {len(checks)} checks passed", symbol=OK)
     return EXIT_OK
+
+
+@command(
+    "report",
+    examples=(
+        ("pgsr report release/ --out report.html", "Write the report of a release."),
+        ("pgsr report release/ --out report.html --check", "Check a report that somebody gave you."),
+    ),
+    exits=(0, 1, 2),
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@report_options
+def report(screen: Screen, folder: Path, *, out: Path, language: str, force: bool, check: bool) -> int:
+    """Write a report of a release for people, as one HTML file.
+
+    Two pages: what was measured and how people are protected; intervals by size. It is made from the published files
+    alone, without scripts, and is equal for equal releases. Verify the release first.
+    """
+    if check:
+        return show_report_check(screen, check_group_report(folder, out), out)
+    return show_report(
+        screen, write_group_report(folder, out, language=language, force=force), f"pgsr report {folder}"
+    )
 
 
 @command(

@@ -118,7 +118,7 @@ COMMANDS = {
         "evaluate": ("Compare a release with the confidential records.", "check_commands"),
         "interval": ("Print intervals for counts of any union of areas.", "check_commands"),
         "tables": ("Write tables of a release for ordinary programs.", "check_commands"),
-        "report": ("Write a report of a release for people, as one HTML file.", "report_command"),
+        "report": ("Write a report of a release or choice for people, as one HTML file.", "report_command"),
         "export": ("Write what catalogues ask of a release or choice.", "report_command"),
     },
     "Look things up": {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +16,9 @@ from topdown.app.calls import PathText, checked_language, path_of, public_functi
 from topdown.app.tables_and_intervals import numbers_of
 from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.caps import read_json, read_plain
+from topdown.formats.choice_documents import choice_documents, choice_html
 from topdown.formats.command_documents import ReportChecked, ReportWritten
-from topdown.formats.report_parts import LANGUAGES
+from topdown.formats.report_parts import LANGUAGES, Write
 from topdown.measure.released import read_open_microdata
 from topdown.model.sections import part_path
 from topdown.notebook import card
@@ -24,8 +27,10 @@ from topdown.plan.plan_values import read_plan
 from topdown.plan.preparation import load_context
 from topdown.publish import report_bytes
 from topdown.publish.release_tables import PERSONS, table_path, workload
+from topdown.publish.report_figures import written
 from topdown.publish.table_intervals import is_exact
-from topdown.verify import check_report_file
+from topdown.verify import check_report_file, is_choice
+from topdown.verify.check_report import first_difference, rounded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -291,7 +296,7 @@ def write_report(
     """Write a report of a release for people: one HTML file without scripts, made from published files alone.
 
     Args:
-        release: folder of a finished release; verify it first. Equal releases have equal reports, byte for byte.
+        release: folder of a finished release, or of a choice; verify it first. Equal ones have equal reports.
         out: file to write, outside the release.
         language: one of `LANGUAGES`.
         force: replace a file that is there.
@@ -300,6 +305,11 @@ def write_report(
         ConfigError: C088 the folder is no finished release, C005 no such language, or `out` is there.
         CertificateError: V090 a file of the release is missing or damaged.
     """
+    place = path_of(release, "release")
+    if is_choice(place):
+        return write_page(
+            partial(choice_html, _choice_of(place)), _page_of_choice(place), out, language, force=force
+        )
     target, source = path_of(out, "out"), Release(release)
     checked_language(language)
     try:
@@ -329,16 +339,11 @@ def check_report(release: PathText, path: PathText) -> ReportChecked:
         ConfigError: C088 the folder is no finished release, C001 there is no such file.
         CertificateError: V090 a file of the release is missing or damaged.
     """
+    place = path_of(release, "release")
+    if is_choice(place):
+        return check_page(partial(choice_html, _choice_of(place)), _page_of_choice(place), path)
     file, source = path_of(path, "path"), Release(release)
-    try:
-        data = read_plain(file)
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{file} cannot be read",
-            code="C001",
-            file=str(file),
-            fix="give the report that topdown report wrote",
-        ) from error
+    data = _report_in(file)
     found = check_report_file(source.path, data, str(file))
     language = next((one for one in LANGUAGES if f'<html lang="{one}">'.encode() in data), None)
     return ReportChecked(
@@ -348,3 +353,83 @@ def check_report(release: PathText, path: PathText) -> ReportChecked:
         n_numbers=found.n_checked,
         findings=[f"{one.text}; due: {one.expected}; found: {one.found}" for one in found.findings],
     )
+
+
+Page = Callable[[str, Write], str]
+"""Makes a report in a language with what writes its numbers."""
+
+
+def write_page(
+    page: Page, of: tuple[str, str], out: PathText, language: str, *, force: bool
+) -> ReportWritten:
+    """Write the report of a choice, or of group sizes.
+
+    Args:
+        page: makes it. of: name and plan hash of what it reports. out: file to write. language: one of `LANGUAGES`.
+        force: replace a file that is there.
+
+    Raises:
+        ConfigError: C005 no such language, or `out` is there.
+    """
+    checked_language(language)
+    data, target = page(language, written).encode(), path_of(out, "out")
+    write_new(target, data, force=force)
+    return ReportWritten(
+        release=of[0],
+        plan_hash=of[1],
+        out=str(target),
+        language=language,
+        n_bytes=len(data),
+        n_numbers=data.count(b"<data "),
+    )
+
+
+def check_page(page: Page, of: tuple[str, str], path: PathText) -> ReportChecked:
+    """Compare the report of a choice, or of group sizes, with one made anew, rounded by code of verify's own.
+
+    Args:
+        page, of: see `write_page`. path: the report.
+
+    Raises:
+        ConfigError: C001 there is no such file.
+    """
+    file = path_of(path, "path")
+    data, findings = _report_in(file), []
+    same = next((one for one in LANGUAGES if page(one, rounded).encode() == data), None)
+    if same is None:
+        places = {one: first_difference(page(one, rounded).encode(), data) for one in LANGUAGES}
+        line = data[: max(places.values())].count(b"\n") + 1
+        findings = [f"{file}, line {line}: the report is not what the files of the release say"]
+    return ReportChecked(
+        ok=same is not None, release=of[0], language=same, n_numbers=data.count(b"<data "), findings=findings
+    )
+
+
+def _report_in(file: Path) -> bytes:
+    try:
+        return read_plain(file)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{file} cannot be read",
+            code="C001",
+            file=str(file),
+            fix="give the report that topdown report wrote",
+        ) from error
+
+
+def _choice_of(place: Path) -> dict[str, Any]:
+    """Return what the page of a choice is made from; CertificateError V090 if a file is missing or damaged."""
+    try:
+        data = (place / "certificate.json").read_bytes()
+        question, result = read_json(place / "selection.json"), read_json(place / "result.json")
+        return choice_documents(
+            read_json(place / "certificate.json"), question, result, sha256(data).hexdigest()
+        )
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise _damaged_release(place, type(error).__name__) from None
+
+
+def _page_of_choice(place: Path) -> tuple[str, str]:
+    """Return name and plan hash of a choice."""
+    stated = _choice_of(place)["certificate.json"]
+    return f"{stated['data_set']}-choice-{stated['plan_hash'][:8]}", stated["plan_hash"]

@@ -13,8 +13,41 @@ from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import FAIL, bold
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
-from topdown.formats.command_documents import Exported
+from topdown.formats.command_documents import Exported, ReportChecked, ReportWritten
 from topdown.output_paths import write_new
+
+
+def report_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of a report, which both programs share."""
+    options = (
+        click.option(
+            "--out",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            required=True,
+            help="The report, outside the release.",
+        ),
+        click.option("--language", metavar="CODE", default="en", help="Language: en (default) or de."),
+        click.option("--force", is_flag=True, help="Replace an existing file."),
+        click.option(
+            "--check", is_flag=True, help="Write nothing; compare FILE with the release, number by number."
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def show_report(screen: Screen, made: ReportWritten, command: str) -> int:
+    """Say what was written, and how to check it."""
+    screen.document(made)
+    screen.last(
+        "Report of ",
+        bold(made.release),
+        f" in {made.out}: {made.n_numbers:,} numbers, {made.n_bytes:,} bytes",
+    )
+    screen.next((f"{command} --out {made.out} --check", "compare it with the release again"))
+    return EXIT_OK
 
 
 @command(
@@ -27,38 +60,22 @@ from topdown.output_paths import write_new
     exits=(0, 1, 2),
 )
 @click.argument("release", metavar="RELEASE", type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="The report, outside the release.",
-)
-@click.option("--language", metavar="CODE", default="en", help="Language: en (default) or de.")
-@click.option("--force", is_flag=True, help="Replace an existing file.")
-@click.option("--check", is_flag=True, help="Write nothing; compare FILE with the release, number by number.")
+@report_options
 def report(screen: Screen, release: Path, *, out: Path, language: str, force: bool, check: bool) -> int:
-    """Write a report of a release for people, as one HTML file.
+    """Write a report of a release or choice for people, as one HTML file.
 
     It says what the release is, how well people are protected, what is exact, how accurate it is and how it was made.
     It is made from the published files alone, without scripts, and is equal for equal releases. Verify the release
     first.
     """
     if check:
-        return _check(screen, release, out)
+        return show_report_check(screen, app.check_report(release, out), out)
     made = app.write_report(release, out, language=language, force=force)
-    screen.document(made)
-    screen.last(
-        "Report of ",
-        bold(made.release),
-        f" in {made.out}: {made.n_numbers:,} numbers, {made.n_bytes:,} bytes",
-    )
-    screen.next((f"topdown report {release} --out {out} --check", "compare it with the release again"))
-    return EXIT_OK
+    return show_report(screen, made, f"topdown report {release}")
 
 
-def _check(screen: Screen, release: Path, out: Path) -> int:
-    found = app.check_report(release, out)
+def show_report_check(screen: Screen, found: ReportChecked, out: Path) -> int:
+    """Say whether a report is that of its release."""
     screen.document(found)
     for text in found.findings:
         screen.item(FAIL, text)
