@@ -12,6 +12,8 @@ from msgspec.structs import fields
 
 from topdown.app.help_pages import REFERENCE_TEXTS, TITLES
 from topdown.formats.command_documents import Reference, ReferenceKey, ReferenceTable
+from topdown.formats.strict_toml import Chance
+from topdown.inputs import ValueLabels
 from topdown.model import KEYS, KINDS
 from topdown.plan import invariants_file
 from topdown.plan import run_file as held
@@ -82,6 +84,7 @@ def file_tables(name: str) -> tuple[FileTable, ...]:
             FileTable("run", "", runfile.RunFile),
             FileTable("run.release", "[release]", runfile.ReleaseTable),
             FileTable("run.input", "[input]", runfile.InputTable),
+            FileTable("run.input.values", "[input.values.ATTRIBUTE]", ValueLabels),
             geography,
             FileTable("run.ledger", "[ledger]", runfile.LedgerTable),
             *shared,
@@ -104,7 +107,13 @@ def file_tables(name: str) -> tuple[FileTable, ...]:
 
 def _type_words(kind: Any) -> str:
     """Return what a value of a type is called."""
-    plain = {str: "text", int: "whole number", bool: "true or false", Fraction: "exact number"}
+    plain = {
+        str: "text",
+        int: "whole number",
+        bool: "true or false",
+        Fraction: "exact number",
+        Chance: "exact number",
+    }
     if kind in plain:
         return plain[kind]
     origin, inner = get_origin(kind), [of for of in get_args(kind) if of not in (type(None), ...)]

@@ -29,7 +29,7 @@ from topdown.notebook import card
 from topdown.output_paths import refuse_existing, refuse_needed, refuse_release, write_new
 from topdown.plan import PreparedRun, prepare
 from topdown.plan.plan_values import plan_file, read_plan
-from topdown.privacy.exact_values import rational, significant
+from topdown.privacy.exact_values import rational, significant, threshold
 from topdown.publish import plan_figures, written
 from topdown.publish.release_certificate import open_answers
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from topdown.app.compare_noise import NoiseCompared
     from topdown.inputs import ArrowTable
     from topdown.plan import Plan
-    from topdown.privacy.exact_values import Exact
+    from topdown.privacy.exact_values import Threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Planned:
         """The `topdown.plan_summary` document: areas, noise, certified privacy, ledger, needs, warnings."""
         return plan_summary(self.prepared)
 
-    def compare_noise(self, delta: Exact, epsilon: Exact | None = None) -> NoiseCompared:
+    def compare_noise(self, delta: Threshold, epsilon: Threshold | None = None) -> NoiseCompared:
         """Compare discrete Gaussian noise with the best noise for single counts, under one promise for all queries.
 
         Nothing is drawn or charged. A run file has the second kind with mechanism = "optimal"; its shares split
@@ -94,8 +94,8 @@ class Planned:
 
         Cost: seconds, more for many queries of different noise.
         """
-        wanted = None if epsilon is None else rational(epsilon, "epsilon")
-        return compare_noise(self.plan, rational(delta, "delta"), wanted)
+        wanted = None if epsilon is None else threshold(epsilon, "epsilon")
+        return compare_noise(self.plan, threshold(delta, "delta"), wanted)
 
     def compare(self, other: Planned) -> PlansCompared:
         """Compare with another plan of the same schema: cost, noise, and how far estimates will be off.
@@ -110,7 +110,7 @@ class Planned:
         """
         return compare_plans(self.summary, other.summary)
 
-    def budget_for(self, epsilon: Exact, delta: Exact = "1e-10") -> BudgetFor:
+    def budget_for(self, epsilon: Threshold, delta: Threshold = "1e-10") -> BudgetFor:
         """Find the budget of at most four digits that costs at most epsilon at delta, with the plan's own shares.
 
         Args:
@@ -121,7 +121,7 @@ class Planned:
 
         Cost: a second or two.
         """
-        return budget_for(self.plan, rational(epsilon, "epsilon"), rational(delta, "delta"))
+        return budget_for(self.plan, threshold(epsilon, "epsilon"), threshold(delta, "delta"))
 
     def save(self, path: PathText) -> None:
         """Write plan.json, which `generate` takes in place of the run file.

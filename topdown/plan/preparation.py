@@ -9,7 +9,7 @@ from pathlib import Path
 from topdown.arrays import Bools
 from topdown.errors import ConfigError, TopdownError
 from topdown.formats.strict_toml import add_location, locating_errors
-from topdown.inputs import MemoryTable, TableLocation, containing_file, locate_table
+from topdown.inputs import MemoryTable, TableLocation, check_values, containing_file, locate_table
 from topdown.model import (
     ConstraintRow,
     ConstraintSystem,
@@ -160,6 +160,7 @@ def prepare(path: Path, base: Path | None = None, *, leaves: MemoryTable | None 
             _check_ignored(run, schema, invariants)
         with locating_errors("input", "columns"):
             _check_renamed(run, schema, invariants)
+        _check_values(run, schema)
         with locating_errors("input", "leaves"):
             table = locate_table(run.input.leaves, beside) if leaves is None else leaves
             words = (run.input.ignore, run.input.columns)
@@ -209,6 +210,20 @@ def _check_renamed(run: RunFile, schema: Schema, invariants: Invariants) -> None
             code="C138",
             fix=f"name each of these at most once: {', '.join(sorted(known))}",
         )
+
+
+def _check_values(run: RunFile, schema: Schema) -> None:
+    """Refuse labels for the values of what is no attribute (ConfigError C337), and as `check_values`."""
+    labels = {attribute.name: attribute.labels for attribute in schema.attributes}
+    for name, values in run.input.values.items():
+        with locating_errors("input", "values", name):
+            if name not in labels:
+                raise ConfigError(
+                    f"input.values names {name!r}, which is no attribute of schema {schema.name}",
+                    code="C337",
+                    fix=f"name one of: {', '.join(labels)}",
+                )
+            check_values(values, name, labels[name])
 
 
 def load_run_schema(run: RunFile, path: Path) -> Schema:

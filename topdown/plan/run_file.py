@@ -14,8 +14,8 @@ from msgspec import Struct
 from topdown.errors import ConfigError, TopdownError
 from topdown.formats.caps import ATTRIBUTES, LEVELS
 from topdown.formats.common import Mechanism
-from topdown.formats.strict_toml import add_location, dec_hook, read_toml
-from topdown.inputs import ControlTotals, locate_table
+from topdown.formats.strict_toml import Chance, add_location, dec_hook, read_toml
+from topdown.inputs import ControlTotals, ValueLabels, locate_table
 from topdown.model import Attribute, Recode, Schema
 from topdown.output_paths import checked_name, checked_path, refuse_same_file
 from topdown.privacy.relation import Neighbours
@@ -85,7 +85,7 @@ class EstimatesTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """
 
     targets: Literal["own", "tree"] = "own"
-    coverage: Fraction | None = None
+    coverage: Chance | None = None
     tuned_for: Literal["", "own", "tree"] = ""
 
 
@@ -179,7 +179,8 @@ class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     A CSV (packed or not), a Parquet or Arrow file, or sqlite:FILE?table=NAME, or duckdb:FILE?table=NAME.
 
     `ignore` names columns of any table that are there and not read; `count` is false if each row is one record.
-    `columns` says what columns are called in the tables, as geocode = "settlement_id".
+    `columns` says what columns are called in the tables, as geocode = "settlement_id". `values` says by attribute how
+    the values in the records become labels.
 
     `rows`, `people` and `sha256` are control totals of the records from whoever made them: the table read must have as
     many rows and people, and its file, or database, these bytes. They stay in this file.
@@ -190,6 +191,7 @@ class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ignore: tuple[str, ...] = ()
     count: bool = True
     columns: dict[str, str] = {}
+    values: dict[str, ValueLabels] = {}
     rows: int | None = None
     people: int | None = None
     sha256: str = ""
