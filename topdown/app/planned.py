@@ -34,7 +34,7 @@ from topdown.output_paths import refuse_existing, refuse_needed, refuse_release,
 from topdown.plan import PreparedRun, prepare
 from topdown.plan.plan_values import plan_file, read_plan
 from topdown.plan.preparation import RunOfValues, plan_budget, prepare_values, write_run
-from topdown.privacy.exact_values import rational, significant, threshold
+from topdown.privacy.exact_values import significant, threshold
 from topdown.publish import plan_figures, written
 from topdown.publish.release_certificate import open_answers
 
