@@ -14,7 +14,8 @@ up at every level. Noise is drawn once, after an exact charge to a ledger; what 
 
 Before anything is spent
     synth          made-up records and areas to practise with, with their run file and ledger
-    plan           levels, queries, noise and exact cost of a run file (Planned: summary, compare, budget_for)
+    Schema, Geography   values that a plan is made of without files: Schema.from_lists, Geography.from_table
+    plan           levels, queries, noise and exact cost (Planned: summary, compare, errors, budget_grid, write)
     simulate       errors by level and query over replicates of a seed, on made-up or public records
     optimal_noise  the best noise for one answer, apart from any release
     Composition    exact privacy loss of any measurements; every answer is an Enclosure of the true value
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from topdown.formats.accuracy_documents import Evaluation, SimulationErrors
     from topdown.formats.command_documents import GenerateResult
     from topdown.formats.privacy_documents import AuditLedger
+    from topdown.model import Geography, Schema
     from topdown.practice.synth import SynthResult
     from topdown.privacy import Enclosure
     from topdown.privacy.accountant import Composition
@@ -77,8 +79,10 @@ __all__ = [
     "Evaluation",
     "Event",
     "GenerateResult",
+    "Geography",
     "Planned",
     "Release",
+    "Schema",
     "SimulationErrors",
     "SynthResult",
     "TopdownError",

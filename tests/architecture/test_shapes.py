@@ -14,6 +14,7 @@ NAMED_ONLY = {  # parts of an error, options of a command: each optional, and gi
     "topdown/app/make_release.py: extend",
     "topdown/app/make_release.py: generate",
     "topdown/app/make_release.py: measure",
+    "topdown/app/planned.py: plan",
     "topdown/app/resolve_release.py: resolve",
     "topdown/app/trials.py: simulate",
 }

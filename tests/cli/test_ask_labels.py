@@ -115,7 +115,7 @@ def test_a_column_left_out_is_in_no_file(office, tmp_path):
     assert said.code == 0, said.err
     found = written(tmp_path)
     assert not [label for label in LABELS if label.encode() in found]
-    assert b'ignore = ["kind"]' in found
+    assert b'ignore = ["land", "kind"]' in found
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_without_a_terminal_the_records_stay_closed(topdown, tmp_path):
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("town,kind\na,\n", "D031"),
+        ("town,kind\na,\na,x\n", "D031"),
         ("kind\nZorn\n", "D023"),
         ("town,kind\na,Zorn,Zorn\n", "D021"),
         ("town,kind,kind\na,Zorn,Zorn\n", "D023"),

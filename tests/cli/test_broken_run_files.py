@@ -16,7 +16,7 @@ CORPUS = {
     "missing key": ('id = "persons-r1"\n', "", "C013", "[release]", "add id"),
     "missing table": ("[ledger]\n", "[ledgers]\n", "C012", "[ledgers]", "rename"),
     "float budget": ('rho = "2"', "rho = 2.0", "C014", "rho = 2.0", "fractions in quotes"),
-    "decimal text": ('rho = "2"', 'rho = "0.5"', "C014", 'rho = "0.5"', "fractions in quotes"),
+    "comma text": ('rho = "2"', 'rho = "1,500"', "C014", 'rho = "1,500"', "fractions in quotes"),
     "negative budget": ('rho = "2"', "rho = -2", "C015", "rho = -2", "correct"),
     "float share": ('share = "1/2"', "share = 0.5", "C014", "share = 0.5", "fractions in quotes"),
     "division by zero": ('rho = "2"', 'rho = "2/0"', "C014", 'rho = "2/0"', "fractions in quotes"),

@@ -124,7 +124,7 @@ def test_the_validator_can_fail(check):
         "drafted": [],
         "open_answers": [],
         "missing_files": [],
-        "check_prefix_lengths": False,
+        "found": [],
         "ledger": None,
     }
     check(good)

@@ -20,18 +20,28 @@ def test_init_marks_open_answers(topdown, check):
     assert "people.csv.gz does not exist yet" in said.err
     assert 'agency = "?"' in Path("ri/run.toml").read_text()
     assert 'targets = "tree"' in Path("ri/run.toml").read_text()
+    assert topdown("init", *TABLES, "--out", "ri/run.toml").code == 0  # the same draft changes nothing
+    edited = Path("ri/run.toml").read_text().replace('agency = "?"', 'agency = "our office"')
+    Path("ri/run.toml").write_text(edited)
     again = topdown("init", *TABLES, "--out", "ri/run.toml")
     assert (again.code, "error[C080]" in again.err) == (2, True)
+    assert '-agency = "our office"' in again.out
+    assert edited == Path("ri/run.toml").read_text()
     forced = topdown("init", *TABLES, "--out", "ri/run.toml", "--force", "--json")
     check(forced.document)
     assert forced.document["missing_files"] == ["people.csv.gz", "blocks.csv"]
+    assert edited == Path("ri/run.toml.1").read_text()
 
 
-def test_init_says_when_levels_need_a_person(topdown):
-    """Levels whose geocodes are unknown must not be passed off as known."""
+def test_levels_that_cannot_be_looked_up_are_never_guessed(topdown, tmp_path):
+    """A prefix that nobody named puts people into areas that do not exist."""
     options = ("--schema", "toy", "--settings", "toy", "--levels", "land,county,block")
-    said = topdown("init", *TABLES, *options, "--out", "run.toml")
-    assert (said.code, "prefix_lengths is a guess" in said.err) == (0, True)
+    said = topdown("init", *TABLES, *options, "--out", "run.toml", "--json")
+    assert (said.code, said.document["code"]) == (2, "C338")
+    assert not Path("run.toml").exists()
+    named = (*options[:-1], "land=0,county=2,block=5")
+    assert topdown("init", *TABLES, *named, "--out", "run.toml").code == 0
+    assert "prefix_lengths = [0, 2, 5]" in Path("run.toml").read_text()
     wrong = topdown("init", *TABLES, "--schema", "toy", "--out", "other.toml")
     assert (wrong.code, "error[C060]" in wrong.err) == (2, True)
     assert not Path("other.toml").exists()
@@ -117,7 +127,7 @@ def test_settings_whose_budget_is_in_one_line_are_refused(topdown, tmp_path):
     (tmp_path / "own.toml").write_text(text.replace('[budget]\nrho = "2"', 'budget = { rho = "2" }'))
     said = topdown(
         "init", "--records", "p.csv", "--leaves", "l.csv", "--schema", "toy", "--settings", "own.toml",
-        "--out", "run.toml", "--json",
+        "--levels", "land=0,county=1,block=3", "--out", "run.toml", "--json",
     )  # fmt: skip
     assert (said.code, said.document["code"]) == (2, "C286"), said.out
     assert not (tmp_path / "run.toml").exists()

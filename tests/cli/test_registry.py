@@ -94,7 +94,7 @@ def test_a_second_ledger_for_the_same_records_is_refused(topdown, run, named):
     shutil.copy("toy/leaves.csv", "second/leaves.csv")
     said = topdown(
         *("init", "--records", f"toy/{named}", "--leaves", "second/leaves.csv", "--schema", "toy"),
-        *("--settings", "toy", "--levels", "land,county,block"),
+        *("--settings", "toy", "--levels", "land=0,county=1,block=3"),
         *("--out", "second/run.toml", "--json"),
     )
     assert (said.code, said.document["code"]) == (2, "B017")

@@ -10,10 +10,29 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.app.calls import require_release
-    from topdown.app.commands.draft_dialogue import DraftRequest, drafted_by, settings_beside
+    from topdown.app.commands.draft_dialogue import (
+        DraftRequest,
+        changes_to,
+        check_request,
+        drafted_by,
+        fitting_invariants,
+        ignoring_the_rest,
+        kept_copy,
+        levels_asked,
+        read_leaves_columns,
+        settings_beside,
+        with_ledger_id,
+    )
     from topdown.app.compare_noise import NoiseCompared, certified_split
-    from topdown.app.help_pages import FAMILIES, TITLES, TOPDOWN_PAGES, pages
-    from topdown.app.input_reference import file_tables, key_texts, reference
+    from topdown.app.help_pages import (
+        FAMILIES,
+        TITLES,
+        TOPDOWN_PAGES,
+        file_tables,
+        key_texts,
+        pages,
+        reference,
+    )
     from topdown.app.make_release import check_start, measure, run_in_folder, spending
     from topdown.app.noise_law import LARGEST_DELTA, law_document, law_of, noise_document, read_law
     from topdown.app.pipeline import RunOptions, generate, solve_release, warm_up
@@ -76,10 +95,10 @@ if TYPE_CHECKING:
     from topdown.model.constraint_system import ConstraintSystem
     from topdown.model.feasibility import find_contradiction
     from topdown.plan import read_plan
-    from topdown.plan.drafts import CENSUS_PREFIXES, RunFileAnswers, run_file_text
+    from topdown.plan.drafts import CENSUS_PREFIXES, RunFileAnswers, default_levels, run_file_text
     from topdown.plan.invariants_file import load_invariants
     from topdown.plan.public_tables import read_public
-    from topdown.plan.run_file import GeographyTable, load_run_file, load_schema
+    from topdown.plan.run_file import GeographyTable, load_run_file, load_schema, load_settings
     from topdown.privacy.accountant.account import account_document, dhc2020_document
     from topdown.privacy.ledger.charged_run import charged_for
     from topdown.privacy.statement import trade_off_svg
@@ -170,13 +189,16 @@ __all__ = [
     "certified_loss",
     "certified_split",
     "changes",
+    "changes_to",
     "charged_for",
     "check_folder",
     "check_memory",
     "check_open_files",
     "check_report",
+    "check_request",
     "check_start",
     "create_run_ledger",
+    "default_levels",
     "dhc2020_document",
     "drafted_by",
     "export_text",
@@ -184,19 +206,24 @@ __all__ = [
     "find_contradiction",
     "first_loss",
     "fitted_by_no_pass",
+    "fitting_invariants",
     "generate",
     "grid_of_wish",
     "header_if_readable",
+    "ignoring_the_rest",
     "interval",
     "is_choice",
     "judge_levels",
+    "kept_copy",
     "key_texts",
     "law_document",
     "law_of",
     "ledger_location_of_file",
+    "levels_asked",
     "load_invariants",
     "load_run_file",
     "load_schema",
+    "load_settings",
     "made_up_extension",
     "made_up_people",
     "make_continuous",
@@ -217,6 +244,7 @@ __all__ = [
     "plan_line",
     "public_constraints",
     "read_law",
+    "read_leaves_columns",
     "read_plan",
     "read_public",
     "read_table",
@@ -247,6 +275,7 @@ __all__ = [
     "view_ledger",
     "warm_up",
     "whole_number",
+    "with_ledger_id",
     "write_as_charged",
     "write_decision",
     "write_report",

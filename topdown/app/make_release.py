@@ -37,7 +37,7 @@ from topdown.process import signals_as_interrupt
 from topdown.progress import Report, silent
 
 if TYPE_CHECKING:
-    from topdown.inputs import ArrowTable
+    from topdown.inputs import ArrowTable, MemoryTable
     from topdown.workers import ExecutorChoice
 
 
@@ -87,7 +87,7 @@ def generate(
         InfeasibleError: the constraints contradict each other.
         CertificateError: V900 the finished release fails its own verification; do not publish it.
     """
-    people = leaves_in_memory(records, "records")
+    people = _records_in_memory(run, records)
     options = RunOptions(
         checked_workers(workers),
         csv=csv,
@@ -133,7 +133,7 @@ def measure(
         TopdownError: as `generate`, up to there.
     """
     below = None if base is None else path_of(base, "base")
-    people = leaves_in_memory(records, "records")
+    people = _records_in_memory(run, records)
     options = RunOptions(on_this_machine(workers), again=again, records=people, report=report)
     planned = _opened_plan(run, below, leaves)
     target = _checked_start(planned, out, below, resume=resume, final=final)
@@ -151,6 +151,21 @@ def _opened_plan(run: PathText | Planned, base: Path | None, leaves: ArrowTable 
             "this plan was made with the leaves it has", code="C005", fix="use topdown.plan(run, leaves=...)"
         )
     return run
+
+
+def _records_in_memory(run: PathText | Planned, records: ArrowTable | None) -> MemoryTable | None:
+    """Return the records that a call or its plan gives as a table; None where the run file names them.
+
+    Raises: ConfigError C340 a plan of values that has no files yet, and so no ledger.
+    """
+    if isinstance(run, Planned) and not run.prepared.path.is_file():
+        raise ConfigError(
+            "a plan that was made of values has no ledger yet",
+            code="C340",
+            fix='write its files first: planned = planned.write("office")',
+        )
+    given = leaves_in_memory(records, "records")
+    return run.records if given is None and isinstance(run, Planned) else given
 
 
 def _checked_start(planned: Planned, out: PathText, below: Path | None, *, resume: bool, final: bool) -> Path:

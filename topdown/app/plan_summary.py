@@ -129,6 +129,7 @@ def plan_summary(prepared: PreparedRun) -> dict[str, Any]:
             "feasible": _proved_verdicts(context, patterns),
             "needs": estimate_needs(plan, sum(level["n_solves"] for level in levels)),
             "warnings": [
+                *sparse_levels(plan, run.input.people),
                 *_budget_warnings(plan, ledger, unasked),
                 *spent_on_exact(plan),
                 *fitted_by_no_pass(plan, told.get("estimates", [])),
@@ -306,6 +307,57 @@ def fitted_by_no_pass(plan: Plan, estimates: Sequence[Mapping[str, str]]) -> lis
                 text = f"{m.query} of level {level.name} is measured, and no pass fits it: no table is nearer to it"
                 found.append({"code": "B032", "text": text})
     return found
+
+
+MOST_A_PERSON = 20  # noisy numbers
+_MANY = 2_000_000  # noisy numbers, where nobody said how many people there are
+
+
+def sparse_levels(plan: Plan, people: int | None) -> list[dict[str, str]]:
+    """Name the measurement that makes most numbers, and what would make fewer, where all are too many for the people.
+
+    Args:
+        plan: any.
+        people: in the records, as the run file says (`[input] people`); None if it does not.
+    """
+    total = sum(plan.numbers_at(depth) for depth in range(len(plan.levels)))
+    if total <= (_MANY if people is None else MOST_A_PERSON * people):
+        return []
+    sizes = {
+        (level.name, m.query): level.n_measured * m.n_answers
+        for level in plan.levels
+        for m in level.measurements
+    }
+    level, query = max(sizes, key=lambda at: sizes[at])
+    most, n_areas = sizes[level, query], plan.level(level).n_measured
+    each = (
+        f"{total / people:,.0f} for each of {people:,} people"
+        if people is not None
+        else f"more than {MOST_A_PERSON} for each unless there are {total // MOST_A_PERSON:,} people"
+    )
+    text = f"{total:,} noisy numbers, {each}: most answers are noise. {query} at level {level} makes {most:,} of them"
+    fewer = [f"{name} {n_areas * n:,}" for name, n in _coarser_queries(plan, query) if n_areas * n < most]
+    text += f"; measured there instead would make: {', '.join(fewer)}" if fewer else ""
+    up = [other.name for other in plan.levels if sizes.get((other.name, query), 0) < most]
+    text += f"; or measure {query} at {', '.join(up)} only" if up else ""
+    if plan.coverage is not None and level == plan.levels[-1].name:
+        text += (
+            f". Intervals need every cell of level {level}: for them, give the schema fewer labels instead"
+        )
+    return [{"code": "C339", "text": text}]
+
+
+def _coarser_queries(plan: Plan, query: str) -> list[tuple[str, int]]:
+    """Return queries with one attribute in its coarsest groups or left out, and their answers, fewest last."""
+    factors = plan.query(query).factors
+    recodes = {a.name: sorted(a.recodes, key=lambda r: len(r.group_labels)) for a in plan.schema.attributes}
+    found: dict[str, int] = {}
+    for factor in sorted(factors, key=lambda f: -len(f.group_labels))[:2]:
+        for name in (*(r.name for r in recodes.get(factor.name, [])[:1]), ""):
+            named = [name if f is factor else f.name for f in factors]
+            asked = plan.query(" * ".join(filter(None, named)) or "total")
+            found[asked.name] = asked.n_answers
+    return sorted(found.items(), key=lambda pair: -pair[1])
 
 
 def base_summary(prepared: PreparedRun, patterns: Patterns) -> dict[str, Any]:

@@ -9,35 +9,45 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
+
 from topdown.app.calls import PathText, checked_language, leaves_in_memory, path_of, public_function
 from topdown.app.compare_noise import BudgetFor, budget_for, compare_noise
-from topdown.app.plan_summary import budget_grid, plan_summary
+from topdown.app.plan_summary import budget_grid, expected_errors, plan_summary
 from topdown.app.resource_needs import check_memory
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.report_pages import decision_html
+from topdown.formats.strict_toml import toml_text
 from topdown.inputs import MemoryTable
 from topdown.made_up import refuse_simulation
+from topdown.measure.run_ledger import create_run_ledger
 from topdown.notebook import card
 from topdown.output_paths import refuse_existing, refuse_needed, refuse_release, write_new
 from topdown.plan import PreparedRun, prepare
 from topdown.plan.plan_values import plan_file, read_plan
-from topdown.privacy.exact_values import rational, significant
+from topdown.plan.preparation import RunOfValues, plan_budget, prepare_values, write_run
+from topdown.privacy.exact_values import significant, threshold
 from topdown.publish import plan_figures, written
 from topdown.publish.release_certificate import open_answers
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from topdown.app.compare_noise import NoiseCompared
     from topdown.inputs import ArrowTable
+    from topdown.model import Geography, Schema
     from topdown.plan import Plan
-    from topdown.privacy.exact_values import Exact
+    from topdown.plan.run_file import SettingsFile
+    from topdown.privacy.exact_values import Exact, Threshold
+    from topdown.privacy.relation import Neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +57,12 @@ class Planned:
     Args:
         prepared: run file, plan and public facts.
         base: folder of the release that it extends; None if it extends none.
+        records: confidential records in memory, in a box that shows nothing; None if the run file names them.
     """
 
     prepared: PreparedRun
     base: Path | None = None
+    records: MemoryTable | None = None
 
     @property
     def plan(self) -> Plan:
@@ -77,7 +89,7 @@ class Planned:
         """The `topdown.plan_summary` document: areas, noise, certified privacy, ledger, needs, warnings."""
         return plan_summary(self.prepared)
 
-    def compare_noise(self, delta: Exact, epsilon: Exact | None = None) -> NoiseCompared:
+    def compare_noise(self, delta: Threshold, epsilon: Threshold | None = None) -> NoiseCompared:
         """Compare discrete Gaussian noise with the best noise for single counts, under one promise for all queries.
 
         Nothing is drawn or charged. A run file has the second kind with mechanism = "optimal"; its shares split
@@ -94,8 +106,8 @@ class Planned:
 
         Cost: seconds, more for many queries of different noise.
         """
-        wanted = None if epsilon is None else rational(epsilon, "epsilon")
-        return compare_noise(self.plan, rational(delta, "delta"), wanted)
+        wanted = None if epsilon is None else threshold(epsilon, "epsilon")
+        return compare_noise(self.plan, threshold(delta, "delta"), wanted)
 
     def compare(self, other: Planned) -> PlansCompared:
         """Compare with another plan of the same schema: cost, noise, and how far estimates will be off.
@@ -110,7 +122,7 @@ class Planned:
         """
         return compare_plans(self.summary, other.summary)
 
-    def budget_for(self, epsilon: Exact, delta: Exact = "1e-10") -> BudgetFor:
+    def budget_for(self, epsilon: Threshold, delta: Threshold = "1e-10") -> BudgetFor:
         """Find the budget of at most four digits that costs at most epsilon at delta, with the plan's own shares.
 
         Args:
@@ -121,7 +133,67 @@ class Planned:
 
         Cost: a second or two.
         """
-        return budget_for(self.plan, rational(epsilon, "epsilon"), rational(delta, "delta"))
+        return budget_for(self.plan, threshold(epsilon, "epsilon"), threshold(delta, "delta"))
+
+    def errors(self) -> pd.DataFrame:
+        """Return the expected error of every table that is measured, at every level, in records.
+
+        Returns: level, query, noise (standard deviation of one noisy answer) and estimate (that of the table's
+            estimate, from all measurements); NaN where there is none. A release is nearer to the truth than an
+            estimate where counts cannot be negative.
+
+        Cost: that of the estimates' covariances: two seconds for 25,181 leaves.
+        """
+        return _frame(asdict(error) for error in expected_errors(self.prepared.context))
+
+    def budget_grid(self, epsilons: Sequence[Threshold], delta: Threshold = "1e-10") -> pd.DataFrame:
+        """Return error and risk at the largest budget that keeps each epsilon at delta; all shares stay.
+
+        Args:
+            epsilons: 1 to 20 different ones, 1/1000 .. 100. delta: above 0, below 1.
+
+        Returns: epsilon, budget (rho or epsilon, a fraction as text), right_in_100 (the best attacker's chance), and
+            for every level and query the columns of `errors`.
+
+        Raises: ConfigError C325 the epsilons, C005 an extension or mechanism optimal, C151, C152, A014.
+
+        Cost: a second or two for each epsilon.
+        """
+        wanted = [threshold(epsilon, "epsilon") for epsilon in epsilons]
+        points = budget_grid(self.prepared.context, wanted, threshold(delta, "delta"))
+        return _frame(
+            {"epsilon": float(at.epsilon), "budget": str(at.budget), "right_in_100": at.right_in_100}
+            | asdict(error)
+            for at in points
+            for error in at.errors
+        )
+
+    def to_toml(self) -> str:
+        """Return the run file of the plan as text; `topdown.plan` of it gives the same plan hash."""
+        return toml_text(self.prepared.run)
+
+    def write(self, folder: PathText) -> Planned:
+        """Write a plan that was made of values as files, with the ledger of its data set, and return it again.
+
+        Writes run.toml, schema.toml, invariants.toml, geography.csv and leaves.csv; no record. `generate` then spends.
+
+        Args:
+            folder: made if absent; nothing there is replaced.
+
+        Raises:
+            ConfigError: C080 a file is there, C340 the plan has files already.
+            BudgetError: the ledger that is there belongs to something else.
+        """
+        where = path_of(folder, "folder")
+        if self.prepared.path.is_file():
+            raise ConfigError(
+                f"the plan of {self.prepared.path} has files already",
+                code="C340",
+                fix="use these, or copy them",
+            )
+        run_file = public_function(write_run)(self.prepared, where)
+        create_run_ledger(run_file)
+        return Planned(prepare(run_file), None, self.records)
 
     def save(self, path: PathText) -> None:
         """Write plan.json, which `generate` takes in place of the run file.
@@ -154,33 +226,81 @@ class Planned:
         )
 
 
+def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    return pa.Table.from_pylist(list(rows)).to_pandas()
+
+
 @public_function
 def plan(
-    run: PathText, *, base: PathText | None = None, leaves: ArrowTable | None = None, final: bool = False
+    run: PathText | None = None,
+    *,
+    base: PathText | None = None,
+    leaves: ArrowTable | None = None,
+    final: bool = False,
+    schema: Schema | None = None,
+    geography: Geography | None = None,
+    records: ArrowTable | None = None,
+    rho: Exact | None = None,
+    epsilon: Exact | None = None,
+    delta: Exact | None = None,
+    neighbours: Neighbours = "bounded",
+    settings: SettingsFile | None = None,
+    data_set: str = "own",
 ) -> Planned:
-    """Plan a release and spend nothing; the confidential records are not opened.
+    """Plan a release and spend nothing; no row of the confidential records is read.
+
+    A plan comes from a run file, or from values: a schema, a geography and a budget. Shares are then those of a draft
+    (equal by level; total 1/4, attributes 1/4, all combinations 1/2), unless settings say otherwise; nothing is exact.
+
+    >>> import topdown
+    >>> schema = topdown.Schema.from_lists({"sex": ["f", "m"], "age": ["0-17", "18+"]})
+    >>> places = {"region": ["N", "N", "S"], "town": ["1", "2", "3"]}
+    >>> tree = topdown.Geography.from_table(places, ["land", "region", "town"])
+    >>> one, two = (topdown.plan(schema=schema, geography=tree, rho=rho) for rho in ("1/2", 1))
+    >>> one.compare(two).frame().shape
+    (24, 5)
 
     Args:
-        run: run file.
+        run: run file; None for a plan of values.
         base: folder of the published release that the run extends.
         leaves: the public leaf table as a data frame, or anything with an Arrow C stream; the file that the run file
             names if None.
         final: refuse answers that only a person can give and that are still open.
+        schema, geography: of a plan of values, see `Schema.from_lists` and `Geography.from_table`.
+        records: the confidential records as a data frame, for `generate`; now only the names of its columns are read.
+        rho, epsilon, delta: the budget: rho for discrete Gaussian noise; epsilon for geometric; epsilon and delta for
+            optimal. Exact: whole numbers, Fractions or text such as "0.5"; never floats.
+        neighbours: "bounded": one record replaced; "add_remove": one record more or less.
+        settings: shares, queries and passes, from `Settings`; a draft if None.
+        data_set: whose ledger is charged; the release is called by it.
 
     Raises:
         ConfigError: a file says something impossible, H001 an answer is open, C122 the base is a simulation, C250
-            `leaves` is no table.
+            `leaves` or `records` is no table, C341 values and a run file, or values that are missing.
         DataError: a public table breaks a rule.
         BudgetError: the budget does not add up.
         InfeasibleError: the constraints contradict each other.
 
     Cost: seconds; `summary` computes the certified loss when it is first asked for.
     """
-    found = opened(
-        path_of(run, "run"),
-        None if base is None else path_of(base, "base"),
-        leaves_in_memory(leaves, "leaves"),
-    )
+    if run is not None and schema is None and geography is None:
+        found = opened(
+            path_of(run, "run"),
+            None if base is None else path_of(base, "base"),
+            leaves_in_memory(leaves, "leaves"),
+        )
+        found = replace(found, records=leaves_in_memory(records, "records"))
+    elif run is None and schema is not None and geography is not None:
+        budget = plan_budget(rho, epsilon, delta)
+        asked = RunOfValues(schema, geography, budget, neighbours, settings, data_set)
+        people = leaves_in_memory(records, "records")
+        found = Planned(prepare_values(asked, people), None, people)
+    else:
+        raise ConfigError(
+            "a plan is made of a run file, or of schema, geography and a budget",
+            code="C341",
+            fix="give run, or schema=, geography= and rho= or epsilon=",
+        )
     check_memory(found.plan)
     require_answers(found, final=final)
     return found
@@ -346,6 +466,24 @@ class PlansCompared:
     there: Mapping[str, Any]
     noise: tuple[ComparedNumber, ...]
     estimates: tuple[ComparedNumber, ...]
+
+    def frame(self) -> pd.DataFrame:
+        """Return both plans side by side: what (noise, estimate), level, query, here and there, in records."""
+        parts = {"noise": self.noise, "estimate": self.estimates}
+        return _frame({"what": what} | asdict(one) for what, rows in parts.items() for one in rows)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (at.level, at.query, *("-" if x is None else f"{x:.1f}" for x in (at.here, at.there)))
+            for at in (self.estimates or self.noise)
+        ]
+        head = ("level", "query", "here", "there")
+        name, loss = (
+            self.here["privacy"]["loss_name"],
+            [of["privacy"]["loss"] for of in (self.here, self.there)],
+        )
+        title = f"{name} {loss[0]} beside {name} {loss[1]}: standard deviations in records"
+        return card(title, rows, head=head)
 
     def document(self) -> dict[str, Any]:
         """Return the part `compared` of the plan's summary."""

@@ -25,7 +25,7 @@ from topdown.measure import MeasureResult
 from topdown.plan import Plan, PublicContext, SolveChanges, exact_paths, load_context, make_resolved_plan
 from topdown.plan.plan_values import MEASURED_PLAN, plan_file
 from topdown.plan.run_file import load_settings
-from topdown.privacy.exact_values import rational
+from topdown.privacy.exact_values import threshold
 from topdown.privacy.ledger import read_book
 from topdown.privacy.ledger.ledger_file import read_ledger
 from topdown.privacy.ledger.registry import is_newest
@@ -38,7 +38,7 @@ from topdown.solve.tree.coverage import check_intervals
 from topdown.workers import ExecutorChoice
 
 if TYPE_CHECKING:
-    from topdown.privacy.exact_values import Exact
+    from topdown.privacy.exact_values import Threshold
 
 
 PLAN, LEDGER, MANIFEST, JOURNAL = "plan.json", "ledger.jsonl", "manifest.json", "measurements/journal.json"
@@ -121,7 +121,7 @@ def resolve(
     *,
     settings: PathText | None = None,
     targets: Literal["own", "tree"] | None = None,
-    coverage: Exact | None = None,
+    coverage: Threshold | None = None,
     name: str = "resolved",
     ledger: PathText | None = None,
     registry: PathText | None = None,
@@ -161,7 +161,7 @@ def resolve(
     found = None
     if settings is not None:
         found = load_settings(find("settings", str(path_of(settings, "settings")), Path.cwd()))
-    wanted = None if coverage is None else rational(coverage, "coverage")
+    wanted = None if coverage is None else threshold(coverage, "coverage")
     changes = SolveChanges(settings=found, targets=targets, coverage=wanted, name=name)
     book = source / LEDGER if ledger is None else path_of(ledger, "ledger")
     if book.is_file():

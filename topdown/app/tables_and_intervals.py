@@ -23,13 +23,14 @@ from topdown.formats.accuracy_documents import (
     Tables,
     TablesFile,
 )
-from topdown.formats.strict_toml import exact_text, parse_exact
+from topdown.formats.strict_toml import exact_text
 from topdown.measure.released import read_open_microdata
 from topdown.output_paths import joined_name, new_folder, refuse_release, refuse_same_file
 from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
 from topdown.plan.preparation import load_context
 from topdown.plan.public_tables import read_area_names, read_unions
 from topdown.practice.simulation import DEFAULT_SEED, check_replicates, open_simulation_of_release
+from topdown.privacy.exact_values import threshold
 from topdown.publish.release_certificate import stamps
 from topdown.publish.release_tables import PERSONS
 from topdown.publish.sheets import SheetAnswers, SheetAreas, long_sheet, wide_sheet, write_package
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from topdown.plan import PublicContext
     from topdown.plan.public_tables import AreaUnion
     from topdown.practice.simulation import Simulation
+    from topdown.privacy.exact_values import Threshold
     from topdown.publish.table_intervals import Intervals as Columns
     from topdown.solve.tree import TreeEstimates
 
@@ -69,7 +71,7 @@ def tables(
     levels: Sequence[str] = (),
     areas: PathText | None = None,
     names: PathText | None = None,
-    coverage: str | Fraction | None = None,
+    coverage: Threshold | None = None,
     all_cells: bool = False,
 ) -> Tables:
     """Write tables of a release as CSV, with a dictionary, codes and datapackage.json; costs no privacy.
@@ -82,8 +84,9 @@ def tables(
         by: tables, such as "sex, age" (attributes and recodes); each attribute and recode by itself if empty. The
             total is always there.
         levels: those to write; all if empty, none but the list if there is a list of areas.
-        areas: table with a column geocode, of any level, and area, the name of its union, if there are several.
-        names: table with columns geocode and name.
+        areas: table with a column geocode, of any level; area, the name of its union, if there are several; level, if
+            one code is used at two levels.
+        names: table geocode, name; or the table of leaves, with a column of codes and one of names for any level.
         coverage: chance of intervals, exact; the plan's if None, and none where the plan asks for none.
         all_cells: tables too large to list zeros list every answer whose interval does not reach from 0 to 0, instead
             of those above 0.
@@ -132,6 +135,11 @@ def tables(
         meaning="" if chance is None else intervals_sentence(chance),
         n_files=n_files,
         n_named=len(named),
+        unnamed={
+            level.name: n
+            for level in context.geography.levels
+            if named and (n := len(level) - sum(code in named for code in level.codes))
+        },
         tables=listed,
     )
 
@@ -295,7 +303,7 @@ def interval(
     areas: PathText,
     query: str,
     *,
-    coverage: str | Fraction | None = None,
+    coverage: Threshold | None = None,
     replicates: int = 0,
     workers: int = 1,
 ) -> Intervals:
@@ -390,18 +398,19 @@ def _cut_areas(
     )
 
 
-def coverage_of(given: str | Fraction | None, usual: Fraction) -> Fraction:
+def coverage_of(given: Threshold | None, usual: Fraction) -> Fraction:
     """Return a chance that was asked for, or the usual one; ConfigError C210 outside the range."""
     try:
-        chance = usual if given is None else given if isinstance(given, Fraction) else parse_exact(given)
-        if not LEAST_COVERAGE <= chance <= MOST_COVERAGE:
-            raise ValueError(f"it is not between {LEAST_COVERAGE} and {MOST_COVERAGE}")  # noqa: TRY301
-    except ValueError as error:
+        chance = usual if given is None else threshold(given, "coverage")
+    except ConfigError as error:
+        text = f"no interval has the coverage {given}: {error.text}"
+        raise ConfigError(text, code="C210", fix=error.fix) from None
+    if not LEAST_COVERAGE <= chance <= MOST_COVERAGE:
         raise ConfigError(
-            f"no interval has the coverage {given}: {error}",
+            f"no interval has the coverage {given}: it is not between {LEAST_COVERAGE} and {MOST_COVERAGE}",
             code="C210",
-            fix='give an exact number, as "19/20"',
-        ) from None
+            fix='write "19/20" or "95 %"',
+        )
     return chance
 
 

@@ -6,6 +6,7 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.formats.accuracy_documents import IntervalsHeld
+    from topdown.formats.caps import parse_exact, typed_number
     from topdown.formats.common import Count, LawName, Mechanism, Part, Rational
     from topdown.formats.json_schema import (
         DOCUMENTS,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         PlanMeasurement,
         SchemaOfRecords,
     )
-    from topdown.formats.strict_toml import dec_hook, parse_exact, read_toml, toml_text
+    from topdown.formats.strict_toml import dec_hook, read_toml, toml_text
 
 __all__ = [
     "DOCUMENTS",
@@ -50,6 +51,7 @@ __all__ = [
     "read_toml",
     "schema_of",
     "toml_text",
+    "typed_number",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

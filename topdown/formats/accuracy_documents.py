@@ -317,4 +317,7 @@ class Tables(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.tab
     meaning: str
     n_files: Positive
     n_named: Annotated[Count, Meta(description="Areas with a name")]
+    unnamed: Annotated[
+        dict[str, Count], Meta(description="Areas without a name by level, where names were given")
+    ]
     tables: list[TablesFile]

@@ -8,8 +8,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -147,3 +149,59 @@ def table_bytes() -> int:
             fix=f"write digits only, as in {TABLE_VARIABLE}=8000000000, or unset it",
         )
     return int(given)
+
+
+_FRACTION = re.compile(r"^[0-9]+(/[0-9]*[1-9][0-9]*)?$")
+
+
+def parse_exact(value: object) -> Fraction:
+    """Read an exact nonnegative number: an integer, or a string "a/b".
+
+    Raises:
+        ValueError: anything else; a float is refused because it is not the number that was typed.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        shown = (
+            Fraction(str(value)) if isinstance(value, float) and value == value and abs(value) < 1e9 else None
+        )
+        hint = f'"{shown.numerator}/{shown.denominator}"' if shown is not None else '"1/2"'
+        raise ValueError(  # noqa: TRY004 - msgspec turns a ValueError into a located error
+            f"needs an exact number, got the {type(value).__name__} {value}; write {hint}"
+        )
+    if isinstance(value, str) and not _FRACTION.match(value):
+        raise ValueError(f'needs an exact number like "1/2" or 3, got "{value}"')
+    if isinstance(value, int) and value < 0:
+        raise ValueError(f"needs a nonnegative number, got {value}")
+    return Fraction(value)
+
+
+_TYPED = re.compile(
+    r"([0-9]+(?:[ _'\u2019\u00a0\u2009\u202f][0-9]{3})*(?:\.[0-9]+)?|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,4}))?\s?(%)?"
+)
+_ACCEPTED = 'write "1/2", "0.5", "50 %", "1 000" or "1e-10"'
+
+
+def typed_number(text: str) -> Fraction:
+    """Return the exact number that a person typed: the one rule for run files, options and functions.
+
+    A fraction, a decimal, a percentage, a power of ten; thousands may stand apart by a blank, an apostrophe or "_". A
+    comma is refused: it ends the whole part in one country and groups thousands in another.
+
+    >>> [str(typed_number(text)) for text in ("19/20", "0.95", "95 %", "12 034", "1e-10")]
+    ['19/20', '19/20', '19/20', '12034', '1/10000000000']
+
+    Raises:
+        ValueError: anything else, with the accepted form.
+    """
+    text = text.strip()
+    if _FRACTION.match(text):
+        return Fraction(text)
+    if "," in text:
+        whole, part = text.replace(",", ""), text.replace(",", ".")
+        raise ValueError(f'"{text}" can be read in two ways: write "{whole}" or "{part}"')
+    found = _TYPED.fullmatch(text)
+    if found is None:
+        raise ValueError(f'"{text}" is no exact number: {_ACCEPTED}')
+    digits, exponent, percent = found.groups()
+    number = Fraction(re.sub(r"[^0-9.]", "", digits)) * Fraction(10) ** int(exponent or 0)
+    return number / 100 if percent else number

@@ -108,7 +108,9 @@ class Init(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.init"
     ]
     open_answers: list[str]
     missing_files: list[str]
-    check_prefix_lengths: bool
+    found: Annotated[
+        list[str], Meta(description="Columns of the levels, and what was left out, in sentences")
+    ]
     ledger: LedgerPlace | None
 
 

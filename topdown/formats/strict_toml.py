@@ -19,35 +19,21 @@ import msgspec
 from msgspec import Struct
 
 from topdown.errors import ConfigError, TopdownError
-from topdown.formats.caps import DIGITS, TooMuchError, parse_toml, read_plain, too_much
+from topdown.formats.caps import (
+    DIGITS,
+    TooMuchError,
+    parse_exact,
+    parse_toml,
+    read_plain,
+    too_much,
+    typed_number,
+)
 
 T = TypeVar("T")
 _ELSEWHERE = {  # keys that people look for in a file, and where the thing is
     "simulate": "remove the key; to simulate on made-up or public records: "
     "topdown simulate RUN.toml --truth FILE --out DIR",
 }
-_FRACTION = re.compile(r"^[0-9]+(/[0-9]*[1-9][0-9]*)?$")
-
-
-def parse_exact(value: object) -> Fraction:
-    """Read an exact nonnegative number: an integer, or a string "a/b".
-
-    Raises:
-        ValueError: anything else; a float is refused because it is not the number that was typed.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        shown = (
-            Fraction(str(value)) if isinstance(value, float) and value == value and abs(value) < 1e9 else None
-        )
-        hint = f'"{shown.numerator}/{shown.denominator}"' if shown is not None else '"1/2"'
-        raise ValueError(  # noqa: TRY004 - msgspec turns a ValueError into a located error
-            f"needs an exact number, got the {type(value).__name__} {value}; write {hint}"
-        )
-    if isinstance(value, str) and not _FRACTION.match(value):
-        raise ValueError(f'needs an exact number like "1/2" or 3, got "{value}"')
-    if isinstance(value, int) and value < 0:
-        raise ValueError(f"needs a nonnegative number, got {value}")
-    return Fraction(value)
 
 
 def exact_text(value: Fraction) -> str:
@@ -55,10 +41,14 @@ def exact_text(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
 
 
+class Chance(Fraction):
+    """A probability that sets no noise: it may be typed without quotes, and is the decimal that was typed."""
+
+
 def dec_hook(kind: type, value: object) -> object:
     """Let msgspec read Fractions."""
-    if kind is Fraction:
-        return parse_exact(value)
+    if kind in (Fraction, Chance):
+        return kind(parse_exact(value))
     raise NotImplementedError(f"no way to read {kind!r}")
 
 
@@ -67,7 +57,17 @@ def _decode_short(kind: type, value: object) -> object:
     parts = value.split("/") if isinstance(value, str) else [f"{value:d}" if type(value) is int else ""]
     if max(map(len, parts)) > DIGITS:
         raise ValueError(f"needs an exact number with parts of at most {DIGITS} digits")
-    return dec_hook(kind, value)
+    if kind is Chance and isinstance(value, float):
+        value = repr(value)
+    if kind not in (Fraction, Chance) or not isinstance(value, str):
+        return dec_hook(kind, value)
+    try:
+        number = typed_number(value)
+    except ValueError as error:
+        raise ValueError(f"needs an exact number: {error}") from None
+    if max(number.numerator, number.denominator) >= 10**DIGITS:
+        raise ValueError(f"needs an exact number with parts of at most {DIGITS} digits")
+    return kind(number)
 
 
 def enc_hook(value: object) -> object:

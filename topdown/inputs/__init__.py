@@ -39,8 +39,10 @@ if TYPE_CHECKING:
         text_columns,
         whole_columns,
     )
+    from topdown.inputs.value_labels import BLANK, ValueLabels, bands_among, bands_from, check_values
 
 __all__ = [
+    "BLANK",
     "NO_TOTALS",
     "ArrowTable",
     "ControlTotals",
@@ -53,6 +55,10 @@ __all__ = [
     "TableProblem",
     "TableReader",
     "TableSource",
+    "ValueLabels",
+    "bands_among",
+    "bands_from",
+    "check_values",
     "codes_from_arrow",
     "codes_to_arrow",
     "containing_file",

@@ -52,6 +52,7 @@ from topdown.inputs.sources import (
     TableSource,
     printable,
 )
+from topdown.inputs.value_labels import ValueLabels
 from topdown.model import narrow
 from topdown.process import check_stopped
 
@@ -192,6 +193,7 @@ class TableColumn:
         labels: of a label column; a row's value is an index of it.
         most: of whole numbers.
         integers: whether a text column may hold integers; they are written in digits.
+        values: how values of a label column become labels; they are labels if None.
     """
 
     name: str
@@ -199,6 +201,7 @@ class TableColumn:
     labels: Sequence[str] = ()
     most: int = MAX_COUNT
     integers: bool = False
+    values: ValueLabels | None = None
 
     @property
     def csv_type(self) -> pa.DataType:
@@ -336,14 +339,19 @@ class _ColumnValues:
         return numbers
 
     def _positions(self, array: pa.Array, first_row: int) -> Ints:
-        if self.column.index.takes_digits and pa.types.is_integer(array.type):
+        values = self.column.values
+        if (values or self.column.index.takes_digits) and pa.types.is_integer(array.type):
             array = array.cast(pa.string())
         coded = pa.types.is_dictionary(array.type)
         if not is_text(array.type.value_type if coded else array.type):
             self._type = type_name(array)
             return np.full(len(array), -1, dtype=np.int64)
         array = array if coded else array.dictionary_encode()
-        places = np.append(self.column.index.find(array.dictionary), -1)
+        held, empty = array.dictionary, -1
+        if values is not None:
+            *labels, blank = values.labels_of([*held.to_pylist(), ""])
+            held, empty = pa.array(labels, pa.string()), self.column.index.find(pa.array([blank]))[0]
+        places = np.append(self.column.index.find(held), empty)
         found: Ints = places[array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)]
         self._note(array, np.flatnonzero(found < 0), first_row)
         return found

@@ -37,12 +37,16 @@ if TYPE_CHECKING:
         MOST_LABELS,
         PLAIN_FORM,
         PRIVATE_LIST,
+        ColumnValues,
+        ConfirmedColumn,
         RecordsForm,
         Refused,
         confirmed_labels,
+        counts_records,
         read_or_refuse,
         read_records,
         records_form,
+        unread_columns,
     )
     from topdown.measure.released import read_microdata
     from topdown.measure.run_ledger import create_run_ledger, drawn_laws_by_level, ledger_location
@@ -55,7 +59,9 @@ __all__ = [
     "QUANTILES",
     "AggregatedCounts",
     "ChoiceRequest",
+    "ColumnValues",
     "Confidential",
+    "ConfirmedColumn",
     "ErrorStatistics",
     "LeafCounts",
     "MeasureResult",
@@ -69,6 +75,7 @@ __all__ = [
     "check_against_public",
     "choose",
     "confirmed_labels",
+    "counts_records",
     "create_run_ledger",
     "draw_files",
     "draw_in_children",
@@ -93,6 +100,7 @@ __all__ = [
     "records_form",
     "subtract_truth",
     "summed_total_variation",
+    "unread_columns",
     "write_evaluation",
 ]
 __getattr__ = lazy_face(__name__, __file__)

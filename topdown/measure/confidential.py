@@ -173,7 +173,9 @@ def _count_records(
         totals.check_file(source)
     schema, leaves = context.plan.schema, context.geography.leaves
     columns = [TableColumn("geocode", "label", leaves.codes)]
-    columns += [TableColumn(a.name, "label", a.labels) for a in schema.attributes]
+    columns += [
+        TableColumn(a.name, "label", a.labels, values=form.values.get(a.name)) for a in schema.attributes
+    ]
     unknown = {"geocode": _unknown_leaf_refusal()}
     unknown |= {a.name: _unknown_label_refusal(schema, a) for a in schema.attributes}
     most = MAX_COUNT - widest_noise(context)

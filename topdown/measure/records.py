@@ -19,6 +19,7 @@ import pyarrow as pa
 from topdown.errors import DataError, InternalError, TopdownError
 from topdown.formats.caps import RAISE_TABLE
 from topdown.inputs import (
+    BLANK,
     ControlTotals,
     MemoryTable,
     TableColumn,
@@ -26,9 +27,11 @@ from topdown.inputs import (
     TableProblem,
     TableReader,
     TableSource,
+    ValueLabels,
     containing_file,
     header_if_readable,
     printable,
+    read_header,
 )
 from topdown.inputs.table_reader import (
     MAX_COUNT,
@@ -37,6 +40,7 @@ from topdown.inputs.table_reader import (
     MOST_ROWS_KEPT,
     TOO_LARGE,
     advice_on_unreadable,
+    check_header,
     is_text,
     toml_name_list,
     type_name,
@@ -81,11 +85,13 @@ class RecordsForm:
         ignored: names of columns that are there and are not read; any other column is refused.
         has_count: whether a column `count` says how many records a row stands for; else each row is one.
         called: what columns are called in the file, where that is another name.
+        values: by attribute, how its values become labels, where they are none.
     """
 
     ignored: tuple[str, ...] = ()
     has_count: bool = True
     called: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, ValueLabels] = field(default_factory=dict)
 
 
 PLAIN_FORM = RecordsForm()
@@ -98,7 +104,7 @@ def control_totals(run: RunFile) -> ControlTotals:
 
 def records_form(run: RunFile) -> RecordsForm:
     """Return the form that a run file says its records have."""
-    return RecordsForm(run.input.ignore, run.input.count, run.input.columns)
+    return RecordsForm(run.input.ignore, run.input.count, run.input.columns, run.input.values)
 
 
 def read_records(
@@ -306,7 +312,33 @@ def _file_name(source: TableSource) -> str | None:
 
 MOST_LABELS = 200  # a column with more values is no list of labels
 MOST_CHARACTERS = 80  # of a label that a person reads before confirming it
-AskPerson = Callable[[str, tuple[str, ...]], tuple[str, ...] | None]
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """What a person is asked about a column of the records; confidential.
+
+    Args:
+        name: of the column.
+        labels: distinct values, empty ones left out; none if there are too many, or one cannot be shown as it is.
+        are_whole: whether all are whole numbers. has_blank: whether some are empty.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    are_whole: bool
+    has_blank: bool
+
+
+@dataclass(frozen=True)
+class ConfirmedColumn:
+    """What a person confirmed of a column: the published labels, and what the values in the records mean."""
+
+    labels: tuple[str, ...]
+    values: ValueLabels
+
+
+AskPerson = Callable[[ColumnValues], ConfirmedColumn | None]
 
 
 @dataclass(frozen=True)
@@ -314,59 +346,119 @@ class ConfirmedLabels:
     """What a person confirmed.
 
     Args:
-        labels: of every attribute, all of them public. left_out: columns that are no attributes.
+        columns: by attribute, all of them public. left_out: columns that are no attributes.
     """
 
-    labels: dict[str, tuple[str, ...]]
+    columns: dict[str, ConfirmedColumn]
     left_out: tuple[str, ...]
+
+
+def unread_columns(table: TableLocation, form: RecordsForm, needed: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of columns of the records that nobody asked for; no row is read.
+
+    None where the first line lacks a column that is needed: it may be no line of names but a record.
+    """
+    wanted = [form.called.get(name, name) for name in (*needed, *(["count"] if form.has_count else []))]
+    try:
+        check_header(read_header(table), wanted, form.ignored)
+    except TableProblem as problem:
+        return problem.unread if problem.kind == "unread column" else ()
+    return ()
+
+
+def counts_records(table: TableLocation, key: str) -> bool:
+    """Tell whether the records have a column `count`; True where they cannot be looked at. No row is read."""
+    names = header_if_readable(table)
+    return key not in names or "count" in names
 
 
 def confirmed_labels(table: TableLocation, form: RecordsForm, ask: AskPerson) -> ConfirmedLabels:
     """Ask for every column of the records whether the labels in it are public, and return those that are.
 
-    No count is kept, and the order is that of the alphabet. Nothing is shown of a column with more than `MOST_LABELS`
-    values, or with one that cannot be shown as it is: it is left out. What `ask` is given is confidential.
+    No count is kept, and the order is that of the alphabet. No values are shown of a column with more than
+    `MOST_LABELS`, or with one that cannot be shown as it is. What `ask` is given is confidential.
 
     Args:
         table: the records. form: its columns beside attributes; those ignored are not read.
-        ask: gets a column and its labels, none for a column that is left out; returns the labels of the published
-            list, or None to leave the column out. What it raises is passed on, and nothing was kept.
+        ask: gets a column; returns the labels of the published list and what the values mean, or None to leave the
+            column out. What it raises is passed on, and nothing was kept.
 
     Raises:
-        DataError: as `load_records`; D031 a row without a label, D024 a column of another kind.
+        DataError: as `load_records`; D031 a value that no confirmed label covers, D024 a column of another kind.
         InternalError: X023 what nobody foresaw, and nothing of it but its kind.
     """
     found = read_or_refuse(
         table,
-        lambda: _labels_by_column(table, form),
+        lambda: _values_by_column(table, form),
         "the labels could not be read",
         "nothing was written",
         list_errors=False,
     )
-    asked = {name: ask(name, labels) for name, labels in found.items()}
-    return ConfirmedLabels(
-        {name: labels for name, labels in asked.items() if labels is not None},
-        tuple(name for name, labels in asked.items() if labels is None),
+    asked = {name: ask(_shown_to_person(name, held)) for name, held in found.items()}
+    told = {name: column for name, column in asked.items() if column is not None}
+    read_or_refuse(
+        table,
+        lambda: _check_covered(found, told),
+        "the labels could not be compared",
+        "nothing was written",
+        list_errors=False,
     )
+    return ConfirmedLabels(told, tuple(name for name, column in asked.items() if column is None))
 
 
-def _labels_by_column(table: TableLocation, form: RecordsForm) -> dict[str, tuple[str, ...]]:
+@dataclass
+class _HeldValues:
+    """Distinct values of a column until they are too many to show; of whole numbers the least and the largest."""
+
+    values: set[str] = field(default_factory=set)
+    has_blank: bool = False
+    are_whole: bool = True
+    ends: tuple[str, ...] = ()
+
+    def add(self, values: set[str]) -> None:
+        self.has_blank |= "" in values
+        values.discard("")
+        self.are_whole &= all(len(v) <= 9 and v.isascii() and v.isdigit() for v in values)
+        if self.are_whole and values:
+            held = {int(v) for v in (*values, *self.ends)}
+            self.ends = (str(min(held)), str(max(held)))
+        if len(self.values) <= MOST_LABELS:
+            self.values |= values
+
+
+def _shown_to_person(name: str, held: _HeldValues) -> ColumnValues:
+    shown = len(held.values) <= MOST_LABELS and all(map(_is_readable, held.values))
+    labels = tuple(sorted(held.values, key=_label_order)) if shown else ()
+    return ColumnValues(name, labels, held.are_whole and bool(held.values), held.has_blank)
+
+
+def _check_covered(found: Mapping[str, _HeldValues], told: Mapping[str, ConfirmedColumn]) -> None:
+    """Refuse a value that the confirmed labels leave out, without saying which (Refused D031)."""
+    for name, column in told.items():
+        held = found[name]
+        wanted = [*held.values, *held.ends, *([""] if held.has_blank else [])]
+        left = set(column.values.labels_of(wanted)) - set(column.labels)
+        if left:
+            what = "some records have no label" if left == {""} else "some values have no label"
+            fix = (
+                f"type {BLANK} = LABEL"
+                if left == {""}
+                else "let bands begin at 0, and give every value a label"
+            )
+            raise Refused("D031", what, column=name, fix=fix)
+
+
+def _values_by_column(table: TableLocation, form: RecordsForm) -> dict[str, _HeldValues]:
     own = {"geocode", "count"} if form.has_count else {"geocode"}
     taken = own | {form.called.get(name, name) for name in own} | set(form.ignored)
-    names = tuple(name for name in header_if_readable(table) if name not in taken)
-    values: dict[str, set[str] | None] = {name: set() for name in names}
-    for batch in read_records(table, [TableColumn(name, "any") for name in ("geocode", *names)], form):
-        for name in names:
-            known = values[name]
-            if known is not None:
-                known |= _labels_in_batch(name, batch[name])
-                values[name] = (
-                    None if len(known) > MOST_LABELS or not all(map(_is_readable, known)) else known
-                )
-    return {name: tuple(sorted(held or (), key=_label_order)) for name, held in values.items()}
+    held = {name: _HeldValues() for name in header_if_readable(table) if name not in taken}
+    for batch in read_records(table, [TableColumn(name, "any") for name in ("geocode", *held)], form):
+        for name, values in held.items():
+            values.add(_values_in_batch(name, batch[name]))
+    return held
 
 
-def _labels_in_batch(name: str, column: pa.Array) -> set[str]:
+def _values_in_batch(name: str, column: pa.Array) -> set[str]:
     unique = column.unique()
     if pa.types.is_dictionary(unique.type):
         unique = unique.dictionary_decode()
@@ -374,11 +466,7 @@ def _labels_in_batch(name: str, column: pa.Array) -> set[str]:
         unique = unique.cast(pa.string())
     if not is_text(unique.type) and not pa.types.is_null(unique.type):
         raise wrong_type(name, type_name(column), "text")
-    held = unique.to_pylist()
-    if None in held or "" in held:
-        fix = "give every record a label, such as unknown"
-        raise Refused("D031", "some records have no label", column=name, fix=fix)
-    return set(held)
+    return {value or "" for value in unique.to_pylist()}
 
 
 def _is_readable(label: str) -> bool:

@@ -7,7 +7,8 @@ release holds, without an object for each node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count, pairwise
 from typing import Any, TypeVar, cast, final, overload
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
-from topdown.errors import DataError
+from topdown.errors import ConfigError, DataError
+from topdown.notebook import card
 
 MOST_PADDING = 4  # times the bytes of all codes that equal widths may take
 
@@ -147,12 +149,57 @@ class DerivedValues:
         self._made.clear()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Geography:
     """Levels from the root (one node) to the leaves; nodes ordered by (parent, geocode)."""
 
     levels: tuple[Level, ...]
     derived: DerivedValues = field(default_factory=DerivedValues, init=False, repr=False)
+
+    @staticmethod
+    def from_table(
+        table: Mapping[str, Iterable[object]], levels: Sequence[str], columns: Mapping[str, str] | None = None
+    ) -> Geography:
+        """Return the tree of a public table with a row a leaf and a column of codes a level.
+
+        Args:
+            table: columns by name: a data frame, or a mapping. Codes are text, or whole numbers written in digits.
+            levels: root first, leaves last; the root may lack a column and is then one area.
+            columns: column by level, where it is not called like the level; "a + b" joins two codes.
+
+        Raises:
+            ConfigError: C338 a level has no column.
+            DataError: D012, D013, D019 a leaf twice, several roots, an area in two others.
+
+        >>> Geography.from_table({"region": ["N", "N"], "town": ["1", "2"]}, ["land", "region", "town"])
+        Geography(land 1, region 1, town 2)
+        """
+        named = {level: (columns or {}).get(level, level) for level in levels}
+        held: dict[str, list[str]] = {}
+        for depth, (level, column) in enumerate(named.items()):
+            parts = [part.strip() for part in column.split("+")]
+            if not depth and column not in table:
+                continue
+            missing = [part for part in parts if part not in table]
+            if missing:
+                raise ConfigError(
+                    f"the table has no column {missing[0]!r} for level {level!r}",
+                    code="C338",
+                    fix=f"name it: columns={{{level!r}: COLUMN}}",
+                )
+            held[level] = joined_codes([[str(code) for code in table[part]] for part in parts])
+        leaves = held.pop(levels[-1])
+        twice = sorted(code for code, n in Counter(leaves).items() if n > 1)
+        if twice:
+            raise DataError(f"leaf {twice[0]!r} is there twice", code="D012", fix="keep one row a leaf")
+        return from_columns(tuple(levels), list(held.values()), leaves)
+
+    def __repr__(self) -> str:
+        return f"Geography({', '.join(f'{level.name} {len(level):,}' for level in self.levels)})"
+
+    def _repr_html_(self) -> str:
+        rows = [(level.name, f"{len(level):,}", ", ".join(level.codes[:3])) for level in self.levels]
+        return card("Geography", rows, head=("level", "areas", "first codes"))
 
     @property
     def root(self) -> Level:

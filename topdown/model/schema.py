@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError
 from topdown.formats.caps import CELLS
+from topdown.notebook import card
 from topdown.output_paths import checked_name
 
 
@@ -28,6 +30,26 @@ class Recode:
     name: str
     group_labels: tuple[str, ...]
     group_of: tuple[int, ...]
+
+    @staticmethod
+    def of_groups(
+        attribute: str, labels: Sequence[str], name: str, groups: Mapping[str, Sequence[str]]
+    ) -> Recode:
+        """Return a recode by the labels in each group; ConfigError C021 unless every label is in exactly one."""
+        fix = "put every value of the attribute in exactly one group"
+        group_of = dict.fromkeys(labels, -1)
+        for index, (group, inside) in enumerate(groups.items()):
+            for label in inside:
+                if group_of.get(label) != -1:
+                    problem = "is in two groups" if label in group_of else f"is no value of {attribute!r}"
+                    raise ConfigError(
+                        f"recode {name!r}: {label!r} in group {group!r} {problem}", code="C021", fix=fix
+                    )
+                group_of[label] = index
+        left = [label for label, index in group_of.items() if index == -1]
+        if left:
+            raise ConfigError(f"recode {name!r} leaves out {left[0]!r}", code="C021", fix=fix)
+        return Recode(name, tuple(groups), tuple(group_of.values()))
 
     def __post_init__(self) -> None:
         used = set(self.group_of)
@@ -64,7 +86,7 @@ class Attribute:
                 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schema:
     """The finite domain of a record: the product of its attributes' values.
 
@@ -104,6 +126,44 @@ class Schema:
                 code="C023",
                 fix="split the schema and release it in stages",
             )
+
+    @staticmethod
+    def from_lists(
+        labels: Mapping[str, Sequence[str]],
+        recodes: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] | None = None,
+        *,
+        name: str = "own",
+        unit: str = "person",
+    ) -> Schema:
+        """Return a schema of lists of labels. All of it is public: whoever is in the records.
+
+        Args:
+            labels: by attribute, all that a record can say, in the order of tables.
+            recodes: by attribute and recode, its groups and the labels in each; every label is in one group.
+            name: of the schema. unit: what a record is.
+
+        Raises:
+            ConfigError: C020-C023, C130 a name or label twice, a label in no group or in two, too many cells.
+
+        >>> Schema.from_lists({"sex": ["female", "male"], "age": ["0-17", "18+"]}).n_cells
+        4
+        """
+        made = []
+        for attribute, values in labels.items():
+            groups = dict((recodes or {}).get(attribute, {}))
+            named = tuple(Recode.of_groups(attribute, values, *item) for item in groups.items())
+            made.append(Attribute(attribute, tuple(values), named))
+        return Schema(name, name, unit, tuple(made))
+
+    def __repr__(self) -> str:
+        shape = " x ".join(f"{a.name} ({len(a.labels)})" for a in self.attributes)
+        return f"Schema({self.name!r}: {shape}, {self.n_cells:,} cells)"
+
+    def _repr_html_(self) -> str:
+        rows = [(a.name, ", ".join(a.labels), ", ".join(r.name for r in a.recodes)) for a in self.attributes]
+        return card(
+            f"Schema {self.name}: {self.n_cells:,} cells", rows, head=("attribute", "labels", "recodes")
+        )
 
     @cached_property
     def shape(self) -> tuple[int, ...]:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.plan.drafts import RunFileAnswers, draft_files, read_code_list, run_file_text
+    from topdown.plan.drafts import RunFileAnswers, draft_files, read_code_list, run_file_text, values_by_rule
     from topdown.plan.exact_statistics import exact_paths, exact_table, exact_table_names, read_exact_table
     from topdown.plan.invariants_file import load_invariants
+    from topdown.plan.level_columns import find_level_columns
     from topdown.plan.plan_values import (
         Base,
         Estimates,
@@ -82,6 +83,7 @@ __all__ = [
     "exact_paths",
     "exact_table",
     "exact_table_names",
+    "find_level_columns",
     "find_rows",
     "geography_sha256",
     "load_context",
@@ -105,6 +107,7 @@ __all__ = [
     "read_release_public",
     "refuse_resolved",
     "run_file_text",
+    "values_by_rule",
     "write_public",
 ]
 __getattr__ = lazy_face(__name__, __file__)

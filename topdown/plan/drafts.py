@@ -9,8 +9,8 @@ import os
 import re
 import textwrap
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -18,7 +18,10 @@ from pathlib import Path
 from topdown.errors import ConfigError, DataError
 from topdown.formats.strict_toml import exact_text
 from topdown.inputs import (
+    BLANK,
     TableLocation,
+    ValueLabels,
+    bands_among,
     containing_file,
     header_if_readable,
     location_text,
@@ -47,6 +50,7 @@ class RunFileAnswers:
         already: what other releases of the data set may have spent, for the ledger's limit.
         registry: folder of the ledger's registry; the records' if None.
         columns: of the leaves, that hold the codes of the areas above. called: other names of columns.
+        values: by attribute, what the values in the records mean.
     """
 
     release_id: str = ""
@@ -63,6 +67,7 @@ class RunFileAnswers:
     registry: Path | None = None
     columns: tuple[str, ...] = ()
     called: tuple[tuple[str, str], ...] = ()
+    values: Mapping[str, ValueLabels] = field(default_factory=dict)
 
 
 def default_levels(settings: SettingsFile) -> tuple[str, ...]:
@@ -145,11 +150,9 @@ def _run_file_head(
 ) -> str:
     folder = out.resolve().parent
     census = all(name in CENSUS_PREFIXES for name in levels)
-    usual = [CENSUS_PREFIXES[name] for name in levels] if census else list(range(len(levels)))
+    usual = [CENSUS_PREFIXES[name] for name in levels] if census else []
     lengths = list(answers.prefix_lengths) or usual
-    known = census or answers.prefix_lengths
-    note = "characters of the geocode that name each level" if known else "CORRECT THESE: characters a level"
-    places = f"prefix_lengths = {lengths}  # {note}"
+    places = f"prefix_lengths = {lengths}  # characters of the geocode that name each level"
     if answers.columns:
         places = f"columns = {_wrapped_list(answers.columns)}  # of the leaves: codes of the areas above"
     pairs = ", ".join(f"{_bare_or_quoted(name)} = {toml_quote(of)}" for name, of in answers.called)
@@ -193,7 +196,7 @@ ignore = {_wrapped_list(answers.ignore)}
 # rows =
 # people =
 # sha256 = ""
-
+{_values_text(answers.values)}
 [geography]
 levels = [{", ".join(toml_quote(name) for name in levels)}]
 {places}
@@ -202,6 +205,20 @@ levels = [{", ".join(toml_quote(name) for name in levels)}]
 path = {toml_quote(f"ledger/{_ledger_file_name(data_set)}.jsonl")}
 {registry}{unit}_limit = "{exact_text(limit)}"  # most {unit} of everything ever charged to this data set together
 {beside}"""
+
+
+def _values_text(values: Mapping[str, ValueLabels]) -> str:
+    """Return the tables that say what the values in the records mean; values that are labels stay as they are."""
+    text = ""
+    for name, of in values.items():
+        text += f"\n[input.values.{_bare_or_quoted(name)}]  # what the values in the records mean\n"
+        text += f"bands = {_wrapped_list(of.bands)}\n" if of.bands else ""
+        pairs = ", ".join(
+            f"{_bare_or_quoted(value)} = {toml_quote(label)}" for value, label in of.labels.items()
+        )
+        text += f"labels = {{ {pairs} }}\n" if pairs else ""
+        text += f"blank = {toml_quote(of.blank)}  # of empty values\n" if of.blank else ""
+    return text
 
 
 def _bare_or_quoted(name: str) -> str:
@@ -231,7 +248,11 @@ def toml_quote(text: str) -> str:
 
 
 MOST_WITH_INTERVALS = 6  # attributes: see topdown.solve.tree.coverage
-_WHOLE, _GROUPED = ("attribute", "label"), ("attribute", "label", "recode", "group")
+_WHOLE, _CODED, _GROUPED = (
+    ("attribute", "label"),
+    ("code",),
+    ("recode", "group"),
+)  # columns of a list of codes
 
 
 @dataclass(frozen=True)
@@ -247,26 +268,34 @@ class DraftFiles:
     settings: str
 
 
-def read_code_list(path: Path, name: str, unit: str = "person") -> Schema:
-    """Return the schema that a list of codes describes.
+def read_code_list(path: Path, name: str, unit: str = "person") -> tuple[Schema, dict[str, ValueLabels]]:
+    """Return the schema that a list of codes describes, and what the values of records mean by it.
 
     Args:
         path: CSV(.gz) or Parquet with columns attribute and label, one row a label in its order; with columns recode
-            and group too, one row a label and recode. `topdown tables` writes such a file.
+            and group too, one row a label and recode. `topdown tables` writes such a file. A column code may say how
+            the records write a label, such as M for male, or (blank) for an empty value.
         name: of the schema. unit: of a record.
 
     Raises:
         DataError: as `read_table`; D065 a row is there twice, or a label is in no group or in two of a recode.
         ConfigError: C020-C023, C130 as every schema.
     """
-    grouped = "recode" in header_if_readable(path)
-    columns = _GROUPED if grouped else _WHOLE
+    header = header_if_readable(path)
+    columns = (*_WHOLE, *(_CODED if "code" in header else ()), *(_GROUPED if "recode" in header else ()))
     table = read_table(path, text_columns(*columns, integers=True))
-    rows = [(*row, *(() if grouped else ("", ""))) for row in zip(*map(table.texts, columns), strict=True)]
+    n_rows = len(table.texts("label"))
+    texts = {
+        name: table.texts(name) if name in columns else [""] * n_rows
+        for name in (*_WHOLE, *_CODED, *_GROUPED)
+    }
     labels: dict[str, dict[str, None]] = {}
     groups: dict[tuple[str, str], dict[str, str]] = {}
+    codes: dict[str, dict[str, str]] = {}
     seen: set[tuple[str, str, str]] = set()
-    for number, (attribute, label, recode, group) in enumerate(rows, start=1):
+    for number, (attribute, label, code, recode, group) in enumerate(
+        zip(*texts.values(), strict=True), start=1
+    ):
         if (attribute, label, recode) in seen:
             raise _code_list_error(
                 path, f"row {number}: {_describe_row(attribute, label, recode)} is there twice"
@@ -277,9 +306,25 @@ def read_code_list(path: Path, name: str, unit: str = "person") -> Schema:
         labels.setdefault(attribute, {})[label] = None
         if recode:
             groups.setdefault((attribute, recode), {})[label] = group
-    return Schema(
+        if code and codes.setdefault(attribute, {}).setdefault(code, label) != label:
+            raise _code_list_error(path, f"row {number}: code {printable(code)!r} has two labels")
+    schema = Schema(
         name, name, unit, tuple(_listed_attribute(path, a, tuple(of), groups) for a, of in labels.items())
     )
+    values = values_by_rule(schema)
+    for attribute, of in codes.items():
+        bands = values[attribute].bands if attribute in values else ()
+        blank = of.pop(BLANK, "")
+        values[attribute] = ValueLabels(
+            bands=bands, labels={code: label for code, label in of.items() if code != label}, blank=blank
+        )
+    return schema, values
+
+
+def values_by_rule(schema: Schema) -> dict[str, ValueLabels]:
+    """Return what whole numbers in the records mean, for every attribute with labels such as 0-17 and 65+."""
+    bands = {attribute.name: bands_among(attribute.labels) for attribute in schema.attributes}
+    return {name: ValueLabels(bands=of) for name, of in bands.items() if of}
 
 
 def _listed_attribute(

@@ -1,15 +1,26 @@
-"""Run file in, plan and public context out. Opens public files only."""
+"""Run file or values in, plan and public context out. Opens public files only."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from topdown.arrays import Bools
 from topdown.errors import ConfigError, TopdownError
-from topdown.formats.strict_toml import add_location, locating_errors
-from topdown.inputs import MemoryTable, TableLocation, containing_file, locate_table
+from topdown.formats.strict_toml import add_location, locating_errors, toml_text
+from topdown.inputs import (
+    MemoryTable,
+    TableLocation,
+    check_values,
+    containing_file,
+    header_if_readable,
+    locate_table,
+)
 from topdown.model import (
     ConstraintRow,
     ConstraintSystem,
@@ -23,7 +34,8 @@ from topdown.model import (
     leaf_rows,
     parse_query,
 )
-from topdown.output_paths import refuse_needed
+from topdown.output_paths import checked_name, refuse_needed, write_new
+from topdown.plan.drafts import draft_files, suggest_limit
 from topdown.plan.invariants_file import load_invariants, name_asking_constraint
 from topdown.plan.plan_values import Plan, read_plan
 from topdown.plan.planning import make_plan
@@ -40,9 +52,26 @@ from topdown.plan.release_chain import (
     read_support,
     refuse_resolved,
 )
-from topdown.plan.run_file import RunFile, load_run_file, load_schema
+from topdown.plan.run_file import (
+    BudgetTable,
+    GeographyTable,
+    InputTable,
+    LedgerTable,
+    ReleaseTable,
+    RunFile,
+    SettingsFile,
+    load_run_file,
+    load_schema,
+    parse_settings,
+)
+from topdown.privacy.exact_values import rational
 from topdown.privacy.laws import law_of_mechanism
 from topdown.resources import find
+
+if TYPE_CHECKING:
+    from topdown.formats.common import Mechanism
+    from topdown.privacy.exact_values import Exact
+    from topdown.privacy.relation import Neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +189,7 @@ def prepare(path: Path, base: Path | None = None, *, leaves: MemoryTable | None 
             _check_ignored(run, schema, invariants)
         with locating_errors("input", "columns"):
             _check_renamed(run, schema, invariants)
+        _check_values(run, schema)
         with locating_errors("input", "leaves"):
             table = locate_table(run.input.leaves, beside) if leaves is None else leaves
             words = (run.input.ignore, run.input.columns)
@@ -209,6 +239,20 @@ def _check_renamed(run: RunFile, schema: Schema, invariants: Invariants) -> None
             code="C138",
             fix=f"name each of these at most once: {', '.join(sorted(known))}",
         )
+
+
+def _check_values(run: RunFile, schema: Schema) -> None:
+    """Refuse labels for the values of what is no attribute (ConfigError C337), and as `check_values`."""
+    labels = {attribute.name: attribute.labels for attribute in schema.attributes}
+    for name, values in run.input.values.items():
+        with locating_errors("input", "values", name):
+            if name not in labels:
+                raise ConfigError(
+                    f"input.values names {name!r}, which is no attribute of schema {schema.name}",
+                    code="C337",
+                    fix=f"name one of: {', '.join(labels)}",
+                )
+            check_values(values, name, labels[name])
 
 
 def load_run_schema(run: RunFile, path: Path) -> Schema:
@@ -336,3 +380,131 @@ def _load_public(release: Path) -> tuple[Plan, Geography, PublicFacts]:
             fix="get the release again; do not mix files of two runs",
         )
     return plan, geography, facts
+
+
+_RUN, _SCHEMA, _INVARIANTS = "run.toml", "schema.toml", "invariants.toml"
+_TREE, _LEAVES, _RECORDS = "geography.csv", "leaves.csv", "records.csv"
+
+
+@dataclass(frozen=True)
+class RunOfValues:
+    """What a run file would say.
+
+    Args:
+        schema, geography, neighbours: as `topdown.plan`.
+        budget: exact. settings: a draft if None. data_set: whose ledger is charged.
+    """
+
+    schema: Schema
+    geography: Geography
+    budget: BudgetTable
+    neighbours: Neighbours
+    settings: SettingsFile | None
+    data_set: str
+
+
+def plan_budget(rho: Exact | None, epsilon: Exact | None, delta: Exact | None) -> BudgetTable:
+    """Return an exact budget.
+
+    Raises:
+        ConfigError: C341 none, or rho beside epsilon. TypeError: a float.
+    """
+    if (rho is None) == (epsilon is None) or (delta is not None and epsilon is None):
+        raise ConfigError(
+            "a budget is rho, or epsilon, or epsilon and delta",
+            code="C341",
+            fix='give rho="1/2" or epsilon=1',
+        )
+    rho, epsilon, delta = (
+        None if value is None else rational(value, name)
+        for name, value in (("rho", rho), ("epsilon", epsilon), ("delta", delta))
+    )
+    return BudgetTable(rho=rho, epsilon=epsilon, delta=delta)
+
+
+def prepare_values(asked: RunOfValues, records: MemoryTable | None) -> PreparedRun:
+    """Return the run of values, as `prepare` would of its files; they are not there.
+
+    Args:
+        records: confidential; the names of its columns only are read.
+
+    Raises: as `make_plan`.
+    """
+    schema, tree, data_set = asked.schema, asked.geography, checked_name(asked.data_set, "data set")
+    settings = asked.settings or parse_settings(draft_files(schema, tree.level_names, "").settings)
+    gaussian = asked.budget.rho is not None
+    mechanism: Mechanism = "geometric" if asked.budget.delta is None else "optimal"
+    header = () if records is None else tuple(header_if_readable(records))
+    read = {"geocode", "count", *(a.name for a in schema.attributes)}
+    limit = suggest_limit(_with_budget(settings, asked.budget), tree.level_names)
+    run = RunFile(
+        type="topdown.run",
+        version=1,
+        schema=_SCHEMA,
+        invariants=_INVARIANTS,
+        neighbours=asked.neighbours,
+        mechanism="discrete_gaussian" if gaussian else mechanism,
+        release=ReleaseTable(id=f"{data_set}-r1", title="?", data_set=data_set),
+        input=InputTable(
+            records=_RECORDS,
+            leaves=_LEAVES,
+            ignore=tuple(name for name in header if name not in read),
+            count=not header or "count" in header,
+        ),
+        geography=GeographyTable(levels=tree.level_names, table=_TREE),
+        ledger=LedgerTable(
+            path=f"ledger/{data_set}.jsonl",
+            limit=limit,
+            delta_limit=None if asked.budget.delta is None else 2 * asked.budget.delta,
+        ),
+        budget=asked.budget,
+        level=settings.level,
+        settings=settings.name,
+        estimates=settings.estimates if gaussian else None,
+    )
+    nothing_exact = Invariants("none", "No invariants", schema.name)
+    facts = PublicFacts({})
+    plan = make_plan(run, schema, nothing_exact, tree, facts)
+    return PreparedRun(PublicContext(plan, tree, facts), run, Path(_RUN))
+
+
+def _with_budget(settings: SettingsFile, budget: BudgetTable) -> SettingsFile:
+    """Return settings with another budget, as a value."""
+    return SettingsFile(
+        **{name: getattr(settings, name) for name in settings.__struct_fields__ if name != "budget"},
+        budget=budget,
+    )
+
+
+def write_run(prepared: PreparedRun, folder: Path) -> Path:
+    """Write the files of a run of values; nothing of records. ConfigError C080 where one is there already.
+
+    Returns: the run file.
+    """
+    context = prepared.context
+    schema, levels = context.plan.schema, context.geography.levels
+    draft = draft_files(schema, context.geography.level_names, schema.source)
+    rows = [
+        (code, levels[depth - 1].codes[int(up)] if depth else "", level.name)
+        for depth, level in enumerate(levels)
+        for code, up in zip(level.codes, level.parent, strict=True)
+    ]
+    texts = {
+        _SCHEMA: draft.schema,
+        _INVARIANTS: draft.invariants,
+        _TREE: _csv(("geocode", "parent", "level"), rows),
+        _LEAVES: _csv(("geocode",), [(code,) for code in levels[-1].codes]),
+        _RUN: toml_text(prepared.run),
+    }
+    for name in texts:
+        if (folder / name).exists():
+            raise ConfigError(f"{folder / name} exists", code="C080", fix="give another folder")
+    for name, text in texts.items():
+        write_new(folder / name, text.encode("utf-8"))
+    return folder / _RUN
+
+
+def _csv(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([header, *rows])
+    return out.getvalue()

@@ -6,7 +6,6 @@ Errors name file and row. Hashes of geography and facts are what plans name them
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +37,8 @@ from topdown.model import (
     from_release_listing,
     narrow,
 )
-from topdown.model.geography import joined_codes
+from topdown.model.geography import CODE_SEPARATOR, joined_codes
+from topdown.plan.level_columns import name_column, public_columns
 from topdown.plan.run_file import GeographyTable
 
 
@@ -251,30 +251,63 @@ def _write_parquet(path: Path, table: pa.Table, document_type: str) -> None:
 
 
 def read_area_names(path: Path, geography: Geography) -> dict[str, str]:
-    """Return the name of every geocode of a table with columns geocode and name; other columns are not read.
+    """Return names by geocode, from a table geocode, name, or from columns of codes and names in the table of leaves.
 
-    A table without a column geocode may have one of the leaves' level instead, as the table of leaves often has.
+    Columns of codes are those whose values are areas of a level; each determines the column of its names.
 
     Args:
-        path: CSV(.gz) or Parquet; it may name areas of any level, and areas that the release lacks. A geocode of two
-            levels gets no name.
+        path: CSV(.gz) or Parquet; other columns are not read. A table geocode, name may name areas of any level, and
+            areas that the release lacks; a geocode of two levels gets no name.
         geography: of the release.
 
     Raises:
         DataError: as `read_table`; D064 a geocode has two names, or none is an area of the release.
     """
-    leaf = {"geocode": geography.leaves.name}
-    called = {} if "geocode" in header_if_readable(path) else leaf
-    table = read_table(path, text_columns("geocode", "name"), ignored=None, called=called)
-    found: dict[str, str] = {}
-    for code, name in zip(table.texts("geocode"), table.texts("name"), strict=True):
-        if found.setdefault(code, name) != name:
-            raise _area_names_error(path, f"geocode {printable(code)!r} has two names")
-    known = Counter(code for level in geography.levels for code in level.codes)
-    named = {code: name for code, name in found.items() if known[code] == 1}
+    if not {"geocode", "name"} <= set(header_if_readable(path)):
+        named = _names_by_level(path, geography)
+    else:
+        table = read_table(path, text_columns("geocode", "name"), ignored=None)
+        found: dict[str, str] = {}
+        for code, name in zip(table.texts("geocode"), table.texts("name"), strict=True):
+            if found.setdefault(code, name) != name:
+                raise _area_names_error(path, f"geocode {printable(code)!r} has two names")
+        places = _places_by_code(geography)
+        named = {
+            geography.levels[at[0][0]].codes[at[0][1]]: name
+            for code, name in found.items()
+            if len(at := places.get(code, [])) == 1
+        }
     if not named:
         raise _area_names_error(path, "it names no area of the release")
     return named
+
+
+def _names_by_level(path: Path, geography: Geography) -> dict[str, str]:
+    """Return the names of the areas of every level that has a column of codes and one of names."""
+    table, named, taken = public_columns(path), dict[str, str](), set[str]()
+    for level in reversed(geography.levels):
+        codes = {code.removeprefix(f"{level.name}{CODE_SEPARATOR}"): code for code in level.codes}
+        holding = [c for c in table.values if c not in taken and set(table.texts[c]) <= codes.keys()]
+        for column in holding:
+            names = name_column(table, column, level.name, {*taken, *holding})
+            if names:
+                taken |= {column, names}
+                pairs = table.names_by_code(column, names).items()
+                named |= {codes[code]: name for code, name in pairs}
+                break
+    return named
+
+
+def _places_by_code(geography: Geography) -> dict[str, list[tuple[int, int]]]:
+    """Return (level, area) by code: as it is published, by level and code, and as the office has it."""
+    place: dict[str, list[tuple[int, int]]] = {}
+    for depth, level in enumerate(geography.levels):
+        start = f"{level.name}{CODE_SEPARATOR}"
+        for i, code in enumerate(level.codes):
+            bare = code.removeprefix(start)
+            for spelling in (bare, start + bare):
+                place.setdefault(spelling, []).append((depth, i))
+    return place
 
 
 def _area_names_error(path: Path, text: str) -> DataError:
@@ -330,27 +363,32 @@ class AreaUnion:
 
 
 def read_unions(path: Path, geography: Geography) -> tuple[AreaUnion, ...]:
-    """Read a list of areas: column geocode, of any level, and area, the name of its union, if there are several.
+    """Read a list of areas: column geocode, of any level.
+
+    A column area names its union, if there are several; a column level its level, if one code is used at two.
 
     Args:
         path: CSV(.gz) or Parquet. geography: of the release.
 
     Raises:
-        DataError: as `read_table`; D063 an unknown or repeated geocode, or an area inside another of its union.
+        DataError: as `read_table`; D063 an unknown or repeated geocode, one of two levels, or an area inside another
+            of its union.
     """
-    named = "area" in header_if_readable(path)
-    table = read_table(path, text_columns("geocode", *(["area"] if named else [])))
+    header = header_if_readable(path)
+    more = [name for name in ("area", "level") if name in header]
+    table = read_table(path, text_columns("geocode", *more, integers=True))
     codes = table.texts("geocode")
-    names = table.texts("area") if named else [UNNAMED_UNION] * len(codes)
-    place: dict[str, list[tuple[int, int]]] = {}
-    for depth, level in enumerate(geography.levels):
-        for i, code in enumerate(level.codes):
-            place.setdefault(code, []).append((depth, i))
+    names = table.texts("area") if "area" in more else [UNNAMED_UNION] * len(codes)
+    levels = table.texts("level") if "level" in more else [""] * len(codes)
+    place = _places_by_code(geography)
     found: dict[str, set[tuple[int, int]]] = {name: set() for name in names}
-    for row, (code, name) in enumerate(zip(codes, names, strict=True), start=1):
-        where = place.get(code, [])
+    for row, (code, level, name) in enumerate(zip(codes, levels, names, strict=True), start=1):
+        where = [at for at in place.get(code, []) if level in ("", geography.levels[at[0]].name)]
         if len(where) != 1:
-            what = "names areas of two levels" if where else "is no area of the release"
+            what = "is no area of the release" + (f" at level {printable(level)!r}" if level else "")
+            if where:
+                of = ", ".join(geography.levels[depth].name for depth, _ in where)
+                what = f"is an area of {of}: say which in a column level"
             raise _union_error(path, row, f"geocode {printable(code)!r} {what}")
         if where[0] in found[name]:
             raise _union_error(path, row, f"geocode {printable(code)!r} is there twice")

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 from topdown.errors import ConfigError
-from topdown.formats.strict_toml import exact_text
+from topdown.formats.strict_toml import Chance, exact_text
 from topdown.model import parse_query
 from topdown.output_paths import checked_name
 from topdown.plan.plan_values import Estimates, MeasuredRelease, Plan
@@ -69,7 +69,9 @@ def make_resolved_plan(context: PublicContext, wish: SolveChanges) -> Plan:
         estimates, settings = plan_estimates(wish.settings.estimates), wish.settings.name
     there = estimates or Estimates()
     coverage = there.coverage if wish.coverage is None else wish.coverage
-    wished = EstimatesTable(targets=wish.targets or there.targets, coverage=coverage)
+    wished = EstimatesTable(
+        targets=wish.targets or there.targets, coverage=None if coverage is None else Chance(coverage)
+    )
     name = checked_name(wish.name, "release")
     plan = replace(
         first,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -14,9 +15,9 @@ from msgspec import Struct
 from topdown.errors import ConfigError, TopdownError
 from topdown.formats.caps import ATTRIBUTES, LEVELS
 from topdown.formats.common import Mechanism
-from topdown.formats.strict_toml import add_location, dec_hook, read_toml
-from topdown.inputs import ControlTotals, locate_table
-from topdown.model import Attribute, Recode, Schema
+from topdown.formats.strict_toml import Chance, add_location, dec_hook, read_toml
+from topdown.inputs import ControlTotals, ValueLabels, locate_table
+from topdown.model import Attribute, Schema
 from topdown.output_paths import checked_name, checked_path, refuse_same_file
 from topdown.privacy.ledger import Limits
 from topdown.privacy.relation import Neighbours
@@ -86,7 +87,7 @@ class EstimatesTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """
 
     targets: Literal["own", "tree"] = "own"
-    coverage: Fraction | None = None
+    coverage: Chance | None = None
     tuned_for: Literal["", "own", "tree"] = ""
 
 
@@ -119,35 +120,18 @@ def load_schema(path: Path) -> Schema:
             fix="leave out attributes of one value, and release the others in several schemas",
             key=("attribute",),
         )
-    attributes = []
-    for table in file.attribute:
-        recodes = tuple(_build_recode(path, table, name, groups) for name, groups in table.recodes.items())
-        attributes.append(Attribute(table.name, table.labels, recodes))
-    return Schema(file.name, file.title, file.unit, tuple(attributes), file.source)
-
-
-def _build_recode(path: Path, table: AttributeTable, name: str, groups: dict[str, tuple[str, ...]]) -> Recode:
-    group_of = dict.fromkeys(table.labels, -1)
-    for index, (group, labels) in enumerate(groups.items()):
-        for label in labels:
-            if group_of.get(label) != -1:
-                problem = "is in two groups" if label in group_of else f"is no value of {table.name!r}"
-                raise ConfigError(
-                    f"recode {name!r} in {path}: {label!r} in group {group!r} {problem}",
-                    code="C021",
-                    file=str(path),
-                    fix="put every value of the attribute in exactly one group",
-                )
-            group_of[label] = index
-    left = [label for label, index in group_of.items() if index == -1]
-    if left:
-        raise ConfigError(
-            f"recode {name!r} in {path} leaves out {left[0]!r}",
-            code="C021",
-            file=str(path),
-            fix="put every value of the attribute in exactly one group",
+    lists = {table.name: table.labels for table in file.attribute}
+    if len(lists) < len(file.attribute):
+        attributes = tuple(Attribute(table.name, table.labels) for table in file.attribute)
+        return Schema(file.name, file.title, file.unit, attributes, file.source)  # which says what is twice
+    try:
+        made = Schema.from_lists(
+            lists, {t.name: t.recodes for t in file.attribute}, name=file.name, unit=file.unit
         )
-    return Recode(name, tuple(groups), tuple(group_of.values()))
+    except ConfigError as error:
+        error.file = error.file or str(path)
+        raise
+    return replace(made, title=file.title, source=file.source)
 
 
 def parse_settings(text: str) -> SettingsFile:
@@ -180,7 +164,8 @@ class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     A CSV (packed or not), a Parquet or Arrow file, or sqlite:FILE?table=NAME, or duckdb:FILE?table=NAME.
 
     `ignore` names columns of any table that are there and not read; `count` is false if each row is one record.
-    `columns` says what columns are called in the tables, as geocode = "settlement_id".
+    `columns` says what columns are called in the tables, as geocode = "settlement_id". `values` says by attribute how
+    the values in the records become labels.
 
     `rows`, `people` and `sha256` are control totals of the records from whoever made them: the table read must have as
     many rows and people, and its file, or database, these bytes. They stay in this file.
@@ -191,6 +176,7 @@ class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ignore: tuple[str, ...] = ()
     count: bool = True
     columns: dict[str, str] = {}
+    values: dict[str, ValueLabels] = {}
     rows: int | None = None
     people: int | None = None
     sha256: str = ""

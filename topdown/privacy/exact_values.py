@@ -14,11 +14,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from topdown.errors import ConfigError
+from topdown.formats.caps import typed_number
 
 MOST_DIGITS = 3000
 LARGEST = Fraction(10**300)
-_NUMBER = re.compile(r" *-?([0-9]+(/[0-9]+)?|([0-9]+\.?|[0-9]*\.[0-9]+)([eE][-+]?[0-9]+)?) *")
-"""Digits are 0 to 9: Python takes those of every script for them, and "1_0" for 10."""
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)\s*$")
 Exact = int | Fraction | str | Decimal
 Threshold = Exact | float
@@ -37,11 +36,12 @@ def rational(value: object, name: str) -> Fraction:
             f"{name} has over {MOST_DIGITS:,} digits", code="A040", fix="look for a slip in its exponent"
         )
     try:
-        return Fraction("no number" if isinstance(value, str) and not _NUMBER.fullmatch(value) else value)
-    except (ValueError, ZeroDivisionError, OverflowError) as err:
-        raise ConfigError(
-            f"{name} is {value!r}, not a number", code="A001", fix="write 11/10000 or 0.0011"
-        ) from err
+        if isinstance(value, str):
+            text = value.strip()
+            return -typed_number(text[1:]) if text.startswith("-") else typed_number(text)
+        return Fraction(value)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"{name} is {value!r}, not a number", code="A001", fix=str(error)) from None
 
 
 def _digits(value: int | Fraction | str | Decimal) -> int:

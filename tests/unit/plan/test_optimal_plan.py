@@ -96,7 +96,7 @@ def test_other_plans_have_no_such_keys(tmp_path):
         ('epsilon = "4"', 'epsilon = "1/100000"', "C155", "larger"),
         ('epsilon = "4"', "epsilon = 400", "C151", "10"),
         ('mechanism = "optimal"', 'mechanism = "geometric"', "C050", "only"),
-        ('delta = "1/100000"', 'delta = "0.00001"', "C014", "fractions"),
+        ('delta = "1/100000"', 'delta = "0,00001"', "C014", "fractions"),
     ],
 )
 def test_what_cannot_be_promised_is_refused(tmp_path, old, new, code, fix):

@@ -12,7 +12,7 @@ from tests.helpers.policies import inexact_toy
 from tests.helpers.solved import toy_run
 from topdown.errors import BudgetError, ConfigError, DataError, InfeasibleError, TopdownError
 from topdown.formats import parse_exact
-from topdown.plan import load_settings, plan_from_document, prepare, run_file_text
+from topdown.plan import RunFileAnswers, load_settings, plan_from_document, prepare, run_file_text
 from topdown.resources import bundled_names, bundled_root, find
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -239,8 +239,9 @@ def test_init_writes_a_run_file_that_plans(tmp_path: Path, name: str) -> None:
         row = ["440010301001000", "5", *["0"] * 7]
         (tmp_path / "leaves.csv").write_text(",".join(["geocode", *columns]) + "\n" + ",".join(row) + "\n")
     out = tmp_path / "run.toml"
-    text = run_file_text(settings.schema, name, tmp_path / "records.csv", tmp_path / "leaves.csv", out)
-    out.write_text(text)
+    known = RunFileAnswers(prefix_lengths=(0, 1, 2) if settings.schema == "toy" else ())
+    files = (tmp_path / "records.csv", tmp_path / "leaves.csv", out)
+    out.write_text(run_file_text(settings.schema, name, *files, answers=known))
     plan = prepare(out).context.plan
     spent = sum((t.share for t in settings.level if t.name in {v.name for v in plan.levels}), Fraction(0))
     assert plan.loss == settings.budget.rho * spent

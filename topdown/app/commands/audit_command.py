@@ -14,7 +14,7 @@ from topdown import app
 from topdown.app.commands.command import Picture, command, write_new
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
-from topdown.app.screens.loss_words import conditional_line, disclosed_lines
+from topdown.app.screens.figures import conditional_line, disclosed_lines
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError

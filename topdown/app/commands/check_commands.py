@@ -417,7 +417,10 @@ def _borders_text(cut: CutAreas) -> str:
     help="Table geocode, and area if there are several unions: these instead of levels.",
 )
 @click.option(
-    "--names", metavar="FILE", type=click.Path(path_type=Path), help="Table geocode, name; more is not read."
+    "--names",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Table geocode, name; or the table of leaves.",
 )
 @click.option("--coverage", metavar="A/B", help="Chance of intervals, exact; default: the plan's, if any.")
 @click.option(
@@ -448,6 +451,9 @@ def tables(
     screen.document(made)
     n_tables = sum(not table.wide for table in made.tables)
     screen.last("Wrote ", bold(made.out), f": {n_tables:,} tables, {made.n_files:,} files")
+    if made.unnamed:
+        left = ", ".join(f"{level} {n:,}" for level, n in made.unnamed.items())
+        screen.say(f"{made.n_named:,} areas have a name; without one: {left}.")
     rows = [
         ("tables/, areas/", "one row an area and answer"),
         ("wide/", "one row an area, for maps"),

@@ -15,7 +15,7 @@ from topdown import app
 from topdown.app.commands.command import command, cores
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
-from topdown.app.screens.loss_words import accuracy_lines
+from topdown.app.screens.figures import accuracy_lines
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError

@@ -1,10 +1,18 @@
-"""A draft of schema, invariants and settings: labels from a public list, or confirmed by a person."""
+"""A draft of a run and its files: labels from a public list or confirmed by a person, levels from the public table.
+
+Of the records only the names of their columns are looked at, unless a person is asked about labels.
+"""
 
 from __future__ import annotations
 
+import difflib
+import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +20,41 @@ from topdown.app.commands.command import can_ask
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import bold
 from topdown.errors import ConfigError, DataError
-from topdown.inputs import TableLocation, containing_file, printable
-from topdown.measure import RecordsForm, confirmed_labels
+from topdown.inputs import (
+    BLANK,
+    TableLocation,
+    ValueLabels,
+    bands_from,
+    containing_file,
+    header_if_readable,
+    printable,
+)
+from topdown.measure import (
+    ColumnValues,
+    ConfirmedColumn,
+    RecordsForm,
+    confirmed_labels,
+    counts_records,
+    unread_columns,
+)
 from topdown.model import Attribute, Schema
 from topdown.output_paths import is_same_file
-from topdown.plan import RunFileAnswers, draft_files, load_schema, load_settings, read_code_list
-from topdown.plan.drafts import DraftFiles
+from topdown.plan import (
+    RunFileAnswers,
+    draft_files,
+    find_level_columns,
+    load_invariants,
+    load_schema,
+    load_settings,
+    read_code_list,
+    values_by_rule,
+)
+from topdown.plan.drafts import CENSUS_PREFIXES, DraftFiles
+from topdown.resources import find
+
+if TYPE_CHECKING:
+    from topdown.model import Invariants
+    from topdown.plan.run_file import SettingsFile
 
 
 def require_terminal(screen: Screen) -> None:
@@ -38,33 +75,89 @@ def introduce(screen: Screen, name: str) -> None:
     )
 
 
-def ask_column(screen: Screen, column: str, labels: tuple[str, ...]) -> tuple[str, ...] | None:
+def ask_column(screen: Screen, column: ColumnValues) -> ConfirmedColumn | None:
     """Show the labels of a column, take those that are missing, and ask whether the list is published.
 
-    Returns: the list; None to leave the column out.
+    Of a column of whole numbers with many values, bands are asked for instead, and no value is shown.
+
+    Returns: the list, and what the values mean; None to leave the column out.
 
     Raises:
-        ConfigError: C242 the answer is neither; nothing was written.
+        ConfigError: C242 the answer is neither, C335 bands that are none; nothing was written.
         click.Abort: the person left.
     """
-    out = screen.err
+    out, name = screen.err, bold(printable(column.name))
     out.line()
-    if not labels:
+    if column.are_whole and len(column.labels) not in range(1, FEW_NUMBERS):
+        return _ask_bands(screen, column)
+    if not column.labels:
         out.line(
-            "Column ", bold(printable(column)), " has too many values for a list of labels, or one that cannot be "
+            "Column ", name, " has too many values for a list of labels, or one that cannot be "
             "shown as it is. Press Enter to leave it out: the run file then names it under ignore."
         )  # fmt: skip
         if _read_answer(screen):
-            raise _unconfirmed_labels(column)
+            raise _unconfirmed_labels(column.name)
         return None
-    out.line("Column ", bold(printable(column)), ":")
-    out.line(", ".join(f'"{label}"' for label in labels), indent=2)
-    out.line("Type a label of the published list that is missing here, one a line; Enter when there is none.")
-    added = list[str]()
-    while label := _read_answer(screen):
-        if label not in labels and label not in added:
-            added.append(label)
+    blank = f", and {BLANK}: empty values" if column.has_blank else ""
+    out.line("Column ", name, ":")
+    out.line(", ".join(f'"{label}"' for label in column.labels) + blank, indent=2)
     out.line(
+        "Type a label of the published list that is missing here, one a line; VALUE = LABEL to call a value "
+        "otherwise, such as M = male; Enter when there is none."
+    )
+    added, meant = _read_labels(screen, column)
+    known = dict.fromkeys(meant.get(label, label) for label in column.labels)
+    labels = tuple(known | dict.fromkeys(added) | dict.fromkeys(meant.values()))
+    if meant:
+        out.line("The labels are then ", ", ".join(f'"{label}"' for label in labels), ".")
+    blank_label = meant.pop(BLANK, "")
+    return _confirmed(screen, column.name, labels, ValueLabels(labels=meant, blank=blank_label))
+
+
+FEW_NUMBERS = 13  # different whole numbers that are shown as labels; bands are asked for more
+
+
+def _read_labels(screen: Screen, column: ColumnValues) -> tuple[list[str], dict[str, str]]:
+    """Read labels that are missing, and labels of values."""
+    added, meant = list[str](), dict[str, str]()
+    values = {*column.labels, *([BLANK] if column.has_blank else [])}
+    while answer := _read_answer(screen):
+        value, equals, label = (part.strip() for part in answer.partition("="))
+        if equals and label and value in values:
+            meant[value] = label
+        elif answer not in column.labels and answer not in added:
+            added.append(answer)
+    return added, meant
+
+
+def _ask_bands(screen: Screen, column: ColumnValues) -> ConfirmedColumn | None:
+    """Ask for bands of a column of whole numbers; see `ask_column`."""
+    out = screen.err
+    out.line(
+        "Column ", bold(printable(column.name)), " holds whole numbers. Type the first number of each band of the "
+        "published list, the last without an end: 0 18 65 makes 0-17, 18-64 and 65+. Press Enter to leave the "
+        "column out."
+    )  # fmt: skip
+    answer = _read_answer(screen).replace(",", " ").split()
+    if not answer:
+        return None
+    firsts = [int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else -1 for text in answer]
+    if min(firsts) < 0 or any(a >= b for a, b in pairwise(firsts)):
+        raise _unconfirmed_labels(column.name)
+    bands, meant = bands_from(firsts), dict[str, str]()
+    if column.has_blank:
+        out.line(f"Some values are empty. Type {BLANK} = LABEL for the label of these.")
+        meant = _read_labels(screen, column)[1]
+    blank = meant.get(BLANK, "")
+    labels = (*bands, *([blank] if blank and blank not in bands else []))
+    out.line("The labels are then ", ", ".join(f'"{label}"' for label in labels), ".")
+    return _confirmed(screen, column.name, labels, ValueLabels(bands=bands, blank=blank))
+
+
+def _confirmed(
+    screen: Screen, name: str, labels: tuple[str, ...], values: ValueLabels
+) -> ConfirmedColumn | None:
+    screen.err.line(
         "Is this the whole published list, whoever is in the records? "
         'Type "public" to take it, "skip" to leave the column out.'
     )
@@ -72,8 +165,8 @@ def ask_column(screen: Screen, column: str, labels: tuple[str, ...]) -> tuple[st
     if answer == "skip":
         return None
     if answer != "public":
-        raise _unconfirmed_labels(column)
-    return (*labels, *added)
+        raise _unconfirmed_labels(name)
+    return ConfirmedColumn(labels, values)
 
 
 def _unconfirmed_labels(column: str) -> ConfigError:
@@ -98,23 +191,23 @@ class DraftRequest:
 
     Args:
         codes: the public list. given: a schema file. If both are None, a person is asked.
-        name: of the schema, where it is drafted. levels: root first. no_count: each row is one record.
+        name: of the schema, where it is drafted. levels: root first.
     """
 
     codes: Path | None
     given: Path | None
     name: str
     levels: tuple[str, ...]
-    no_count: bool
 
 
 @dataclass(frozen=True)
 class Drafted:
-    """What was drafted: texts, name of the schema, and columns of the tables that are not read."""
+    """What was drafted: texts, the schema, columns of the records that are not read, what values mean."""
 
     draft: DraftFiles
-    name: str
+    schema: Schema
     ignore: tuple[str, ...]
+    values: dict[str, ValueLabels]
 
 
 def settings_beside(schema: str) -> tuple[str | None, Path | None]:
@@ -131,15 +224,11 @@ def settings_beside(schema: str) -> tuple[str | None, Path | None]:
     return (None, None) if name == "pl94" else (None, path)
 
 
-def drafted_by(
-    screen: Screen, wish: DraftRequest, records: TableLocation, answers: RunFileAnswers
-) -> Drafted:
-    """Return the draft. Nothing is written.
+def check_request(screen: Screen, wish: DraftRequest, records: TableLocation) -> None:
+    """Refuse what cannot be drafted before anything is read.
 
     Raises:
-        ConfigError: C139 no levels, C241 nobody can be asked, C242 labels were not confirmed.
-        DataError: D065 the list is wrong, or is the table of records; as `confirmed_labels`.
-        click.Abort: the person left.
+        ConfigError: C139 no levels, C241 nobody can be asked. DataError: D065 the list is the table of records.
     """
     if wish.codes is not None and is_same_file(wish.codes, containing_file(records)):
         raise DataError(
@@ -151,21 +240,160 @@ def drafted_by(
         raise ConfigError(
             "a schema of your own needs --levels", code="C139", fix="name them, root first: --levels A,B,C"
         )
+    if wish.given is None and wish.codes is None:
+        require_terminal(screen)
+
+
+def drafted_by(
+    screen: Screen, wish: DraftRequest, records: TableLocation, answers: RunFileAnswers
+) -> Drafted:
+    """Return the draft. Nothing is written.
+
+    Raises:
+        ConfigError: C242 labels were not confirmed. DataError: D065 the list is wrong; as `confirmed_labels`.
+        click.Abort: the person left.
+    """
+    if wish.codes is not None:
+        schema, values = read_code_list(wish.codes, wish.name)
+        draft = draft_files(schema, wish.levels, f"drafted by topdown init from {wish.codes.name}")
+        return Drafted(draft, schema, answers.ignore, values)
     if wish.given is not None:
         schema = load_schema(wish.given)
-        return Drafted(draft_files(schema, wish.levels, ""), schema.name, answers.ignore)
-    if wish.codes is not None:
-        schema, source = read_code_list(wish.codes, wish.name), wish.codes.name
-        return Drafted(
-            draft_files(schema, wish.levels, f"drafted by topdown init from {source}"),
-            wish.name,
-            answers.ignore,
-        )
-    require_terminal(screen)
+        draft = draft_files(schema, wish.levels, "")
+        return Drafted(draft, schema, answers.ignore, values_by_rule(schema))
     introduce(screen, records.name)
-    form = RecordsForm(answers.ignore, not wish.no_count, dict(answers.called))
-    found = confirmed_labels(records, form, lambda column, labels: ask_column(screen, column, labels))
-    attributes = tuple(Attribute(name, labels) for name, labels in found.labels.items())
+    form = RecordsForm(answers.ignore, answers.has_count, dict(answers.called))
+    found = confirmed_labels(records, form, lambda column: ask_column(screen, column))
+    attributes = tuple(Attribute(name, of.labels) for name, of in found.columns.items())
     schema = Schema(wish.name, wish.name, "person", attributes)
     source = "drafted by topdown init; a person confirmed that these labels are public"
-    return Drafted(draft_files(schema, wish.levels, source), wish.name, (*answers.ignore, *found.left_out))
+    values = {name: of.values for name, of in found.columns.items() if of.values.meant()}
+    return Drafted(
+        draft_files(schema, wish.levels, source), schema, (*answers.ignore, *found.left_out), values
+    )
+
+
+def levels_asked(text: str) -> dict[str, str]:
+    """Return level -> column of the leaves, or number of characters of the geocode, "" where nothing is said.
+
+    >>> levels_asked("country, canton=kt, village=code")
+    {'country': '', 'canton': 'kt', 'village': 'code'}
+    """
+    parts = [part.partition("=") for part in text.split(",") if part.strip()]
+    return {name.strip(): column.strip() for name, _, column in parts}
+
+
+@dataclass(frozen=True)
+class FromTables:
+    """What the public table of leaves says.
+
+    Args:
+        answers: for the run file. told: what was found, in sentences.
+    """
+
+    answers: RunFileAnswers
+    told: tuple[str, ...]
+
+
+def read_leaves_columns(
+    leaves: TableLocation, records: TableLocation, levels: Mapping[str, str], *, no_count: bool
+) -> FromTables:
+    """Find the columns of the levels, and how the records are counted. No row of the records is read.
+
+    Args:
+        leaves: public. records: confidential; only the names of their columns are looked at.
+        levels: see `levels_asked`, root first. no_count: each row is one record, whatever the names say.
+
+    Raises:
+        ConfigError: C338 a level has no column. DataError: as `read_table`.
+    """
+    names, lengths = tuple(levels), tuple(levels.values())
+    header = header_if_readable(leaves)
+    if lengths and all(length.isdigit() for length in lengths):
+        answers = RunFileAnswers(prefix_lengths=tuple(map(int, lengths)))
+        told: tuple[str, ...] = ()
+    elif set(names) <= set(CENSUS_PREFIXES) and not any(lengths) and not set(names) & set(header):
+        answers, told = RunFileAnswers(), ()
+    elif not leaves.is_file():
+        raise ConfigError(
+            f"levels are looked up in the table of leaves, and {leaves} does not exist",
+            code="C338",
+            fix="give the table, or say how many characters of the geocode name each level: "
+            "--levels " + ",".join(f"{name}={2 * depth}" for depth, name in enumerate(names)),
+        )
+    else:
+        found = find_level_columns(leaves, names, {name: column for name, column in levels.items() if column})
+        called = (("geocode", found.key),) if found.key != "geocode" else ()
+        answers = RunFileAnswers(columns=found.above, called=called)
+        told = found.told
+    key = dict(answers.called).get("geocode", "geocode")
+    counted = not no_count and counts_records(records, key)
+    if not counted and not no_count:
+        told = (*told, "The records have no column count: each row is one record.")
+    ignore = tuple(name for name in header if name != key)
+    return FromTables(replace(answers, ignore=ignore, has_count=counted), told)
+
+
+def ignoring_the_rest(
+    answers: RunFileAnswers, records: TableLocation, schema: Schema, invariants: Invariants | None = None
+) -> RunFileAnswers:
+    """Return answers that ignore the columns of both tables that are not read, and none that is."""
+    attributes = [attribute.name for attribute in schema.attributes]
+    read = {"geocode", *attributes, *(() if invariants is None else invariants.columns)}
+    read |= {"count"} if answers.has_count else set()
+    kept = tuple(name for name in answers.ignore if name not in read)
+    form = RecordsForm(kept, answers.has_count, dict(answers.called))
+    return replace(answers, ignore=(*kept, *unread_columns(records, form, ["geocode", *attributes])))
+
+
+@dataclass(frozen=True)
+class FittingInvariants:
+    """Bundled invariants that a geography can keep.
+
+    Args:
+        invariants: those of the settings.
+        text: of a file with those that fit; "" where all do.
+        left_out: names of those that name a level the geography lacks.
+    """
+
+    invariants: Invariants
+    text: str
+    left_out: tuple[str, ...]
+
+
+def fitting_invariants(
+    settings: SettingsFile, schema: Schema, levels: Sequence[str], beside: Path
+) -> FittingInvariants:
+    """Return the invariants of settings without the exact statistics of levels that are not there."""
+    path = find("invariants", settings.invariants, beside)
+    whole = load_invariants(path, schema)
+    left = {rule.name: rule.level for rule in whole.exact if rule.level not in levels}
+    if not left:
+        return FittingInvariants(whole, "", ())
+    head, *tables = re.split(r"^(?=\[\[)", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    absent = {name for name in left if f'name = "{name}"' in "".join(tables)}
+    kept = [t for t in tables if not any(f'name = "{name}"' in t for name in absent)]
+    suffix = "_without_" + "_".join(dict.fromkeys(left.values()))
+    head = re.sub(r'^name = "(.*)"$', rf'name = "\1{suffix}"', head, flags=re.MULTILINE)
+    return FittingInvariants(whole, head + "".join(kept), tuple(left))
+
+
+def changes_to(path: Path, text: str) -> list[str]:
+    """Return what would change in a file that is there, as lines with - and +; none where nothing would."""
+    before = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return list(difflib.unified_diff(before, text.splitlines(), str(path), "the draft", lineterm="", n=0))
+
+
+def with_ledger_id(path: Path, text: str) -> str:
+    """Return a run file's text with the ledger's id that the file at a path names, if it is there and names one."""
+    named = re.compile(r'^\[ledger\]\n(id = "[^"\n]*"[^\n]*\n)', re.MULTILINE)
+    found = named.search(path.read_text(encoding="utf-8", errors="replace")) if path.is_file() else None
+    return text if found is None else text.replace("[ledger]\n", f"[ledger]\n{found.group(1)}", 1)
+
+
+def kept_copy(path: Path) -> Path:
+    """Return the first free name beside a file that is about to be replaced: run.toml.1, run.toml.2, ..."""
+    number = 1
+    while path.with_name(f"{path.name}.{number}").exists():
+        number += 1
+    return path.with_name(f"{path.name}.{number}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,14 +17,15 @@ from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.formats.command_documents import Init, LedgerPlace
 from topdown.inputs.sources import containing_file, locate_table
-from topdown.output_paths import checked_path, refuse_existing, refuse_needed, refuse_release, write_new
-from topdown.resources import bundled_names
+from topdown.output_paths import checked_path, refuse_needed, refuse_release, write_new
+from topdown.resources import bundled_names, find
 
 if TYPE_CHECKING:
     from topdown.inputs import TableLocation
 
 
 DRAFTED = ("schema.toml", "invariants.toml", "settings.toml")
+MOST_LINES = 60  # of what would change that are shown, a file
 
 
 def _bundled_or_file(kind: str) -> list[CompletionItem]:
@@ -93,7 +94,12 @@ def _complete_files(ctx: click.Context, param: click.Parameter, text: str) -> li
     help="Draft from labels of the records; on a terminal you confirm that each list of them is public.",
 )
 @click.option("--no-count", is_flag=True, help="Each row of the records is one record.")
-@click.option("--levels", metavar="A,B,...", default="", help="Levels of the geography, root first.")
+@click.option(
+    "--levels",
+    metavar="A,B,...",
+    default="",
+    help="Levels, root first; LEVEL=COLUMN names the column of its codes, LEVEL=5 the characters of the geocode.",
+)
 @click.option(
     "--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The run file to write."
 )
@@ -103,7 +109,7 @@ def _complete_files(ctx: click.Context, param: click.Parameter, text: str) -> li
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the ledger's registry; default: the records', or that of the run file if it is read-only.",
 )
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.option("--force", is_flag=True, help="Replace existing files; a copy of each is kept beside it.")
 def init(
     screen: Screen,
     *,
@@ -121,63 +127,40 @@ def init(
 ) -> int:
     """Write a complete, commented run file.
 
-    Makes the ledger of its data set too, or joins the one that is there. The records are not opened, but for
-    --ask-labels: labels come from a bundled schema, from --codes or from your answers, levels from you. Answers only a
-    person can give are marked "?" in it.
+    Makes the ledger of its data set too, or joins the one that is there. Of the records only the names of the columns
+    are read, but for --ask-labels: labels come from a bundled schema, from --codes or from your answers, levels from
+    you. Columns of the levels are looked for in the leaves. Answers only a person can give are marked "?".
     """
-    if out.exists() and not force:
-        raise ConfigError(f"{out} exists", code="C080", fix="give another --out, or replace it with --force")
     if codes is not None and ask_labels:
         raise click.UsageError("labels come from --codes or from --ask-labels, not from both")
     for option, text in (("--records", records), ("--leaves", leaves)):
         checked_path(text, option)
     tables = secret, public = locate_table(records), locate_table(leaves)
     near = containing_file(secret).parent  # of the registry, if nothing else is said
-    given = None  # a schema file for which invariants and settings are drafted
-    if codes is None and not ask_labels and schema is not None and settings is None:
-        settings, given = app.settings_beside(schema)
-    left = DRAFTED if codes is not None or ask_labels else DRAFTED[1:] if given is not None else ()
-    drafted = tuple(str(out.parent / name) for name in left)
-    for name in drafted:
-        refuse_existing(Path(name), force=force)
     refuse_needed(out, "--out", map(containing_file, tables))
     refuse_release(out, "--out")
-    names = tuple(name.strip() for name in levels.split(",") if name.strip())
     if registry is None and near.is_dir() and not os.access(near, os.W_OK):
         registry = out.parent
-    answers = replace(_from_leaves(public, names), registry=registry, has_count=not no_count)
-    bodies: tuple[str, ...] = ()
-    if drafted:
-        wish = app.DraftRequest(codes, given, schema or "own", names, no_count)
-        ours = app.drafted_by(screen, wish, secret, answers)
-        bodies = (ours.draft.schema, ours.draft.invariants, ours.draft.settings)[-len(drafted) :]
-        where = DRAFTED[0] if given is None else os.path.relpath(given.resolve(), out.resolve().parent)
-        answers = replace(answers, title="?", schema=where, invariants=DRAFTED[1], ignore=ours.ignore)
-        text = app.run_file_text(
-            ours.name, DRAFTED[2], secret, public, out, names, answers, settings_text=ours.draft.settings
-        )
-    else:
-        schema, answers = _levels_named(schema or "pl94", answers, out)
-        settings = settings or "pl94_2020_tree"
-        text = app.run_file_text(schema, settings, secret, public, out, names, answers)
-    for path, body in zip(drafted, bodies, strict=True):
-        write_new(Path(path), body.encode("utf-8"), force=force)
-    write_new(out, text.encode("utf-8"), force=force)
+    asked = _Asked(schema, settings, codes, ask_labels, app.levels_asked(levels), out, no_count)
+    files, told = _drafted(screen, asked, secret, public, registry)
+    _write_files(screen, files, force=force)
     place = app.create_run_ledger(out) if registry is not None or near.is_dir() else None
     run = app.load_run_file(out)
     unasked = [f"release.{k}" for k in ("title", "agency", "contact") if getattr(run.release, k) == "?"]
     missing = [str(table) for table in tables if not table.is_file()]
-    correct = "CORRECT THESE" in text
+    drafted = [str(path) for path in files if path != out]
     screen.document(
         Init(
             run_file=str(out),
-            drafted=list(drafted),
+            drafted=drafted,
             open_answers=unasked,
             missing_files=missing,
-            check_prefix_lengths=correct,
+            found=list(told),
             ledger=None if place is None else LedgerPlace(id=place.id, path=str(place.path)),
         )
     )
+    for sentence in told:
+        screen.say(sentence, hang=2)
     marked = f'. {len(unasked)} answers only a person can give are marked "?" in it:' if unasked else ""
     screen.last("Wrote ", bold(str(out)), marked)
     if unasked:
@@ -188,23 +171,119 @@ def init(
         screen.warn(f"{path} does not exist yet")
     if place is None:
         screen.warn(f"no ledger was made: {near} does not exist yet; then: topdown ledger new {out}")
-    if correct:
-        screen.warn("geography.prefix_lengths is a guess: correct it to the geocodes of your leaves")
     screen.next((f"topdown plan {out}", "what it would measure, at what cost; edit the file first"))
     return EXIT_OK
 
 
-def _from_leaves(leaves: TableLocation, levels: tuple[str, ...]) -> app.RunFileAnswers:
-    """Say what the header of the public table of leaves tells of levels and names of columns."""
-    header = app.header_if_readable(leaves)  # plan says what is wrong
-    above = levels[:1] if levels[:1] and levels[0] in header else ()  # else the root is everything
-    columns = (*above, *levels[1:-1])
-    if len(levels) < 2 or not columns or not set(columns) <= set(header):
-        return app.RunFileAnswers()
-    renamed = "geocode" not in header and levels[-1] in header
-    key = levels[-1] if renamed else "geocode"
-    others = tuple(name for name in header if name not in (*columns, key))
-    return app.RunFileAnswers(columns=columns, called=(("geocode", key),) if renamed else (), ignore=others)
+@dataclass(frozen=True)
+class _Asked:
+    """What the options say."""
+
+    schema: str | None
+    settings: str | None
+    codes: Path | None
+    ask_labels: bool
+    levels: dict[str, str]
+    out: Path
+    no_count: bool
+
+
+def _drafted(
+    screen: Screen, asked: _Asked, records: TableLocation, leaves: TableLocation, registry: Path | None
+) -> tuple[dict[Path, str], tuple[str, ...]]:
+    """Return the texts of all files, the run file last, and what was found in the tables."""
+    settings, given = (
+        asked.settings,
+        None,
+    )  # given: a schema file for which invariants and settings are drafted
+    own = asked.codes is not None or asked.ask_labels
+    if not own and asked.schema is not None and settings is None:
+        settings, given = app.settings_beside(asked.schema)
+    if own or given is not None:
+        return _own_draft(screen, asked, records, leaves, given, registry)
+    return _bundled_draft(asked, records, leaves, settings or "pl94_2020_tree", registry)
+
+
+def _own_draft(
+    screen: Screen,
+    asked: _Asked,
+    records: TableLocation,
+    leaves: TableLocation,
+    given: Path | None,
+    registry: Path | None,
+) -> tuple[dict[Path, str], tuple[str, ...]]:
+    out, levels = asked.out, tuple(asked.levels)
+    request = app.DraftRequest(asked.codes, given, asked.schema or "own", levels)
+    app.check_request(screen, request, records)
+    found = app.read_leaves_columns(leaves, records, asked.levels, no_count=asked.no_count)
+    ours = app.drafted_by(screen, request, records, found.answers)
+    answers = app.ignoring_the_rest(replace(found.answers, ignore=ours.ignore), records, ours.schema)
+    where = DRAFTED[0] if given is None else os.path.relpath(given.resolve(), out.resolve().parent)
+    answers = replace(
+        answers, title="?", schema=where, invariants=DRAFTED[1], values=ours.values, registry=registry
+    )
+    text = app.run_file_text(
+        ours.schema.name, DRAFTED[2], records, leaves, out, levels, answers, settings_text=ours.draft.settings
+    )
+    bodies = (ours.draft.schema, ours.draft.invariants, ours.draft.settings)
+    drafts = dict(zip(DRAFTED, bodies, strict=True))
+    if given is not None:
+        del drafts[DRAFTED[0]]
+    return {out.parent / name: body for name, body in drafts.items()} | {out: text}, found.told
+
+
+def _bundled_draft(
+    asked: _Asked, records: TableLocation, leaves: TableLocation, settings: str, registry: Path | None
+) -> tuple[dict[Path, str], tuple[str, ...]]:
+    out, path = asked.out, find("settings", settings, Path.cwd())
+    schema, answers = _levels_named(asked.schema or "pl94", app.RunFileAnswers(), out)
+    chosen = app.load_settings(path)
+    levels = asked.levels or dict.fromkeys(app.default_levels(chosen), "")
+    names, files, told = tuple(levels), dict[Path, str](), list[str]()
+    if schema == chosen.schema:  # else the draft says what is wrong
+        found = app.read_leaves_columns(leaves, records, levels, no_count=asked.no_count)
+        told += found.told
+        answers = replace(found.answers, schema=answers.schema, registry=registry)
+        held = app.load_schema(find("schemas", asked.schema or "pl94", Path.cwd()))
+        if not chosen.extends:
+            fitting = app.fitting_invariants(chosen, held, names, path.parent)
+            answers = app.ignoring_the_rest(answers, records, held, fitting.invariants)
+            if fitting.text:
+                files[out.parent / DRAFTED[1]] = fitting.text
+                answers = replace(answers, invariants=DRAFTED[1])
+                told.append(
+                    f"Left out of the invariants, because the geography lacks their level: "
+                    f"{', '.join(fitting.left_out)}. {DRAFTED[1]} has the others."
+                )
+    files[out] = app.run_file_text(schema, settings, records, leaves, out, names, answers)
+    return files, tuple(told)
+
+
+def _write_files(screen: Screen, files: dict[Path, str], *, force: bool) -> None:
+    """Write files; one that is there and differs is shown and kept, or copied before it is replaced."""
+    *_, run_file = files
+    files[run_file] = app.with_ledger_id(run_file, files[run_file])
+    changed = {
+        path: lines for path, text in files.items() if path.exists() and (lines := app.changes_to(path, text))
+    }
+    for lines in changed.values():
+        for line in lines[:MOST_LINES]:
+            screen.say(line, hang=2)
+        if len(lines) > MOST_LINES:
+            screen.say(f"... and {len(lines) - MOST_LINES} more lines")
+    if changed and not force:
+        raise ConfigError(
+            f"{', '.join(map(str, changed))} would change; nothing was written",
+            code="C080",
+            fix="give another --out, or replace what is there with --force: copies of it are kept",
+        )
+    for path in changed:
+        copy = app.kept_copy(path)
+        write_new(copy, path.read_bytes(), force=False)
+        screen.say("Kept what was there as ", str(copy), ".")
+    for path, text in files.items():
+        if path in changed or not path.exists():
+            write_new(path, text.encode("utf-8"), force=force)
 
 
 def _levels_named(schema: str, answers: app.RunFileAnswers, out: Path) -> tuple[str, app.RunFileAnswers]:

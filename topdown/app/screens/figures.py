@@ -1,4 +1,4 @@
-"""Numbers with their units, as short as they may be without saying less than is true."""
+"""Numbers with their units and losses in words, as short as they may be without saying less than is true."""
 
 from __future__ import annotations
 
@@ -93,3 +93,47 @@ def size(n_bytes: float) -> str:
             shown = n_bytes / limit
             return f"{shown:.1f} {unit}" if shown < 9.95 else f"{shown:,.0f} {unit}"
     return f"{n_bytes:.0f} B"
+
+
+def accuracy_lines(certified: dict[str, Any]) -> list[str]:
+    """Return how often an attacker is right, about the neighbours' own change and about a replaced record."""
+    coin = "(a coin: 50)"
+    right = f"an attacker is right at most {certified['right_in_100']} times in 100"
+    alone = certified["alone"]
+    step = "" if alone is None else f"; {alone['right_in_100']} for this step alone"
+    replaced = certified["replaced"]
+    if replaced is None:
+        return [f"{right} {coin}{step}"]
+    return [
+        f"{right} {coin} whether one record was there at all{step}",
+        f"at most {replaced['right_in_100']} times in 100 which of two answers one record gave",
+    ]
+
+
+def conditional_line(rows: list[dict[str, Any]], *, public_facts: bool) -> str:
+    """Say what the numbers are conditional on; empty if on nothing."""
+    exact = dict.fromkeys(name for row in rows if row["status"] == "conditional" for name in row["exact"])
+    parts = [f"what is exact ({', '.join(exact)})"] if exact else []
+    parts += ["the public facts"] if public_facts else []
+    return f"conditional on {' and '.join(parts)}" if parts else ""
+
+
+def disclosed_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Say of each change that is not protected by what it is disclosed."""
+    return [
+        f"{row['name']}: disclosed by: {', '.join(row['exact'])}"
+        for row in rows
+        if row["status"] == "disclosed"
+    ]
+
+
+def epsilon_text(row: dict[str, Any]) -> tuple[Fraction, str]:
+    """Return the upper end of the first epsilon of a row, and where it holds."""
+    delta, (_, high) = next(iter(row["epsilon"].items()))
+    return Fraction(high), "at every δ" if delta == "0" else f"at δ\u00a0{delta}"
+
+
+def certified_epsilon(row: dict[str, Any], digits: int) -> str:
+    """Write the upper end of the first epsilon of a row, rounded up, and where it holds."""
+    high, where = epsilon_text(row)
+    return f"{decimal(high, digits, up=True)} {where}"

@@ -10,7 +10,7 @@ from topdown.app.compare_noise import USUAL_DELTA, BudgetFor, NoiseCompared
 from topdown.app.planned import ComparedNumber, PlanChange, Planned, PlansCompared
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
-from topdown.app.screens.loss_words import (
+from topdown.app.screens.figures import (
     accuracy_lines,
     certified_epsilon,
     conditional_line,
@@ -30,6 +30,7 @@ _GAUSSIAN = {  # for a plan of mechanism "optimal"
 }
 
 
+_OF_LEVELS = ("B010", "C339")  # warnings that are shown beside the levels
 SOFT_KINDS = {kind.kind for kind in KINDS if issubclass(kind, SoftRule)}  # kept where possible, not promised
 
 
@@ -72,7 +73,7 @@ def _show_levels(screen: Screen, s: dict[str, Any]) -> None:
     ]
     screen.table(columns, rows)
     for warning in s["warnings"]:
-        if warning["code"] == "B010":
+        if warning["code"] in _OF_LEVELS:
             screen.item(WARN, warning["text"])
 
 
@@ -189,7 +190,7 @@ def _show_solves(screen: Screen, s: dict[str, Any]) -> None:
         f"worker, {figures.size(n['disk_bytes'])} disk", hang=7,
     )  # fmt: skip
     for warning in s["warnings"]:
-        if warning["code"] != "B010":
+        if warning["code"] not in _OF_LEVELS:
             screen.item(WARN, warning["text"], indent=0)
 
 

@@ -1,0 +1,100 @@
+"""Plans that a program makes of values: the same plans as those of files, and releases from data frames."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import random
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+
+import topdown
+from topdown.errors import ConfigError
+
+SCHEMA = topdown.Schema.from_lists(
+    {"sex": ["f", "m"], "age": ["0-17", "18-64", "65+"]},
+    {"age": {"grown": {"child": ["0-17"], "adult": ["18-64", "65+"]}}},
+)
+PLACES = pd.DataFrame({"region": ["N", "N", "S"], "town": ["1", "2", "3"]})
+TREE = topdown.Geography.from_table(PLACES, ["land", "region", "town"])
+
+
+def people(n: int) -> pd.DataFrame:
+    """Return made-up records."""
+    draw = random.Random(1)
+    rows = [(draw.choice("123"), draw.choice("fm"), draw.choice(["0-17", "18-64"]), i) for i in range(n)]
+    return pd.DataFrame(rows, columns=["geocode", "sex", "age", "id"])
+
+
+@pytest.mark.parametrize("budget", [{"rho": "1/2"}, {"epsilon": 1}, {"epsilon": "1", "delta": "1e-6"}])
+def test_files_and_values_are_one_plan(tmp_path, budget):
+    """A ledger charges by plan hash: a plan that changes when it is written would be charged twice."""
+    planned = topdown.plan(schema=SCHEMA, geography=TREE, records=people(5), **budget)
+    written = planned.write(tmp_path / "office")
+    assert planned.plan_hash == written.plan_hash
+    assert planned.to_toml() == (tmp_path / "office" / "run.toml").read_text().replace(_id(written), "")
+    assert 'ignore = ["id"]' in planned.to_toml()
+    with pytest.raises(ConfigError) as refused:
+        planned.write(tmp_path / "office")
+    assert refused.value.code == "C080"
+
+
+def _id(written: topdown.Planned) -> str:
+    lines = written.prepared.path.read_text().splitlines(keepends=True)
+    (line,) = [line for line in lines if line.startswith("id = ") and "ledger" in line]
+    return line
+
+
+def test_a_release_is_made_of_a_data_frame(tmp_path):
+    """Records that must be a file first are one more copy of what is confidential."""
+    planned = topdown.plan(schema=SCHEMA, geography=TREE, records=people(300), epsilon=1, data_set="town")
+    with pytest.raises(ConfigError) as refused:
+        topdown.generate(planned, tmp_path / "release")
+    assert refused.value.code == "C340"
+    made = topdown.generate(planned.write(tmp_path / "office"), tmp_path / "release")
+    assert made.checks.ok
+    assert not [path for path in (tmp_path / "office").rglob("*") if b"300" in path.name.encode()]
+
+
+def test_two_settings_stand_side_by_side():
+    """Five lines must be enough to see what twice the budget buys."""
+    one, two = (topdown.plan(schema=SCHEMA, geography=TREE, rho=rho) for rho in ("1/2", 1))
+    frame = one.compare(two).frame()
+    assert {"noise", "estimate"} == set(frame["what"])
+    assert (frame["here"] > frame["there"]).all()
+    assert one.errors()["noise"].tolist() == frame[frame["what"] == "noise"]["here"].tolist()
+    grid = one.budget_grid([1, 2.5])
+    assert sorted(set(grid["epsilon"])) == [1.0, 2.5]
+    assert all(Fraction(text) > 0 for text in grid["budget"])
+    assert "rho 1/2 beside rho 1" in one.compare(two)._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({}, "C341"),
+        ({"rho": 1, "epsilon": 1}, "C341"),
+        ({"delta": "1e-6"}, "C341"),
+        ({"rho": 0.5}, "float"),
+        ({"run": "run.toml", "rho": 1}, "C341"),
+    ],
+)
+def test_a_budget_is_whole_and_exact(given, error):
+    """A float that noise is set by is a number that nobody typed."""
+    with pytest.raises((ConfigError, TypeError)) as refused:
+        topdown.plan(**{"schema": SCHEMA, "geography": TREE} | given)
+    assert error in f"{getattr(refused.value, 'code', '')} {refused.value}"
+
+
+def test_examples_in_docstrings_run():
+    """An example that no longer works teaches what is not there."""
+    finder, runner, n = doctest.DocTestFinder(recurse=True), doctest.DocTestRunner(), 0
+    for name in topdown.__all__:
+        found = inspect.unwrap(getattr(topdown, name))
+        for test in finder.find(found, name, globs={"topdown": topdown, name: found}):
+            n += len(test.examples)
+            runner.run(test)
+    assert n > 5
+    assert runner.summarize().failed == 0
