@@ -454,7 +454,8 @@ def prepare_values(asked: RunOfValues, records: MemoryTable | None) -> PreparedR
         geography=GeographyTable(levels=tree.level_names, table=_TREE),
         ledger=LedgerTable(
             path=f"ledger/{data_set}.jsonl",
-            limit=limit,
+            rho_limit=limit if gaussian else None,
+            epsilon_limit=None if gaussian else limit,
             delta_limit=None if asked.budget.delta is None else 2 * asked.budget.delta,
         ),
         budget=asked.budget,
