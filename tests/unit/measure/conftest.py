@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import init_run, write_rows
 from topdown.measure import draw
-from topdown.plan import PreparedRun, prepare, run_file_text, write_public
+from topdown.plan import PreparedRun, RunFileAnswers, prepare, run_file_text, write_public
 
 HEADER = ["geocode", "dwelling", "sex", "age", "count"]
 
@@ -134,6 +134,7 @@ def run(tmp_path: Path, truth: Rows) -> Path:
     facts = "geocode,homes,dormitories,barracks\n11,3,0,0\n12,2,0,0\n21,0,1,0\n"
     (tmp_path / "leaves.csv").write_text(facts, encoding="utf-8")
     out = tmp_path / "run.toml"
-    text = run_file_text("toy", "toy", tmp_path / "records.csv", tmp_path / "leaves.csv", out)
+    files = tmp_path / "records.csv", tmp_path / "leaves.csv"
+    text = run_file_text("toy", "toy", *files, out, answers=RunFileAnswers(prefix_lengths=(0, 1, 2)))
     out.write_text(text, encoding="utf-8")
     return out
