@@ -68,8 +68,8 @@ def test_the_ledger_says_both_limits(topdown, land, check):
     text = (land / "toy" / "run.toml").read_text()
     shown = topdown("ledger", "show", land / "toy" / "run.toml", "--json").document
     check(shown)
-    assert (shown["limit"], shown["delta_limit"]) == ("9", "1/100000")
-    assert (shown["charged"], shown["charged_delta"]) == ("4", "1/100000")
+    assert (shown["epsilon_limit"], shown["delta_limit"]) == ("9", "1/100000")
+    assert (shown["charged"], shown["charged_delta"]) == ({"epsilon_delta": "4"}, "1/100000")
     assert text == (land / "toy" / "run.toml").read_text()
 
 
@@ -126,17 +126,19 @@ def test_delta_is_refused_before_anything_is_read(topdown, land):
     again.write_text(text.replace('id = "persons-r1"', 'id = "persons-r2"'))
     before = ledger.read_bytes()
     said = topdown("generate", again, "--out", "two", "--yes", "--workers", 1)
-    assert (said.code, "B004" in said.err, "δ" in said.err) == (2, True, True)
+    assert (said.code, "B023" in said.err, "δ" in said.err) == (2, True, True)
     assert before == ledger.read_bytes()
-    assert "is left" in topdown("plan", again).out
+    assert "generate will refuse it" in " ".join(topdown("plan", again).out.split())
 
 
-def test_a_ledger_of_rho_refuses_with_the_reason(topdown, toy):
-    """Optimal noise booked as rho would be lost among other losses."""
+def test_a_limit_of_rho_refuses_with_the_reason(topdown, toy):
+    """Optimal noise has no rho: under a limit of it, it would be drawn without any."""
     run = toy(Path("toy"))
-    run.write_text(optimal(run.read_text()))
+    run.write_text(
+        optimal(run.read_text()).replace('epsilon_limit = "9"', 'epsilon_limit = "9"\nrho_limit = "9"')
+    )
     said = topdown("generate", run, "--out", "release", "--yes")
-    assert (said.code, "B007" in said.err, "no zCDP" in " ".join(said.err.split())) == (2, True, True)
+    assert (said.code, "B023" in said.err, "no rho" in " ".join(said.err.split())) == (2, True, True)
 
 
 def test_init_writes_both_limits_for_such_settings(topdown, toy, tmp_path):

@@ -74,13 +74,3 @@ def test_wrong_candidates_are_refused(topdown, run, table, code):
     )
     assert (said.code, said.document["code"]) == (2, code)
     assert not read_ledger(LEDGER).intents
-
-
-def test_a_ledger_of_pairs_books_no_choice(topdown, run):
-    """Epsilon and delta that are added up cannot hold a choice's loss: refused before anything is spent."""
-    text = run.read_text().replace('mechanism = "discrete_gaussian"', 'mechanism = "optimal"')
-    text = text.replace('rho = "2"', 'epsilon = "4"\ndelta = "1/1000000"')
-    run.write_text(text.replace("limit = ", 'delta_limit = "1/1000"\nlimit = '))
-    said = topdown("select", "sites", run, *SITES, "--out", "x", "--json")
-    assert (said.code, said.document["code"]) == (2, "C194"), said.document
-    assert not Path("x").exists()

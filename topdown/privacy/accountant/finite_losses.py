@@ -438,9 +438,8 @@ class WholeLoss:
         if room < 0 or (room == 0 and self.gaussian is not None):
             return None
         if self.is_pure and not target:
-            return Enclosure(
-                self.pure_epsilon, self.pure_epsilon, MIXED_METHOD if self.is_exact else BOUND_METHOD
-            )
+            low = self.pure_epsilon if self.is_exact else Fraction(0)
+            return Enclosure(low, self.pure_epsilon, self._method)
         if self._listed is not None and not self._listed.has_epsilon(target):
             return None
         noise = self.gaussian.epsilon(target, engine=self._engine).lower if self.gaussian else Fraction(0)
