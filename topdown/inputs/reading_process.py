@@ -64,7 +64,12 @@ def read_apart(
     ours, theirs = os.pipe()
     with suppress(OSError):
         fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError:
+        os.close(ours)
+        os.close(theirs)
+        raise _no_memory() from None
     if child == 0:
         _read_and_send(batches, ours, theirs)
     os.close(theirs)
@@ -208,15 +213,19 @@ def library_errors_named() -> Iterator[None]:
 
 def _named(error: Exception) -> TableProblem | None:
     if isinstance(error, MemoryError):
-        return TableProblem(
-            "limit",
-            "to read it takes more memory than a table may take",
-            code="D085",
-            fix=f"give the table in several row groups or batches; {RAISE_TABLE}",
-        )
+        return _no_memory()
     if isinstance(error, _UNREADABLE):
         return TableProblem("unreadable", printable((str(error).splitlines() or [""])[0], 160))
     return None
+
+
+def _no_memory() -> TableProblem:
+    return TableProblem(
+        "limit",
+        "to read it takes more memory than a table may take",
+        code="D085",
+        fix=f"give the table in several row groups or batches; {RAISE_TABLE}",
+    )
 
 
 def _print_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import resource
@@ -198,6 +199,26 @@ def test_the_limit_of_a_process_counts():
         cwd=ROOT,
     )
     assert int(found.stdout) <= limit
+
+
+@pytest.mark.parametrize("limit", [100_000_000, 400_000_000])
+def test_too_little_memory_for_the_libraries_is_named_at_once(limit):
+    """OpenBLAS ended the process without a word of ours under 100 MB, and asked for memory without an end under 400."""
+    found = {
+        words: subprocess.run(
+            [sys.executable, "-m", "topdown.cli", *words],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=60,
+        )
+        for words in (("plan", "run.toml", "--json"), ("explain", "X131"))
+    }
+    refused, explained = found.values()
+    assert (refused.returncode, json.loads(refused.stdout)["code"]) == (4, "X131")
+    assert "OpenBLAS" not in refused.stderr
+    assert (explained.returncode, "ulimit -v" in explained.stdout) == (0, True)
 
 
 def test_a_small_file_takes_little_memory_under_a_large_cap(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import resource
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,8 @@ from topdown.app.screens.error_screen import as_topdown, show_error
 from topdown.errors import EXIT_INTERRUPTED, SPEND_NOTE, InternalError, TopdownError
 from topdown.process import ignore_stops
 
+LEAST_ADDRESS_BYTES = 2**30  # of a process with the libraries; with 400 MB, OpenBLAS asks again and again
+_LOOKUPS = "lookup_commands"  # they need no library
 Commands = Mapping[str, Mapping[str, tuple[str, str]]]
 """Title of a section -> command as typed -> (what it does, module of the package with a function of that name)."""
 
@@ -121,6 +124,8 @@ class _ListedGroup(click.Group):
         del ctx
         for listed in self.sections.values():
             if cmd_name in listed:
+                if listed[cmd_name][1] != _LOOKUPS:
+                    _refuse_little_memory()
                 module = importlib.import_module(f"{self.package}.{listed[cmd_name][1]}")
                 found: click.Command = getattr(module, cmd_name)
                 return found
@@ -143,6 +148,18 @@ class _ListedGroup(click.Group):
         for title, listed in self.sections.items():
             with formatter.section(title):
                 formatter.write_dl([(name, about) for name, (about, _) in listed.items()])
+
+
+def _refuse_little_memory() -> None:
+    """Refuse to load libraries where one would end the process, or ask for memory without an end (X131)."""
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if allowed != resource.RLIM_INFINITY and allowed < LEAST_ADDRESS_BYTES:
+        raise InternalError(
+            f"this process may use {allowed // 2**20:,} MiB of address space, and the libraries need "
+            f"{LEAST_ADDRESS_BYTES // 2**20:,}",
+            code="X131",
+            fix=f"allow more: ulimit -v {LEAST_ADDRESS_BYTES // 2**10}; nothing was spent",
+        )
 
 
 def _interrupt_behind(raised: BaseException) -> BaseException:
