@@ -174,3 +174,21 @@ def test_a_decision_is_the_grid_and_no_release(topdown, toy, tmp_path, kind) -> 
                 assert value <= float(shown[1].replace(",", "")) <= value + 0.1 + 1e-9
     again = topdown(*asked)
     assert (again.code, "C080" in again.err) == (2, True)
+
+
+def test_a_simulation_has_a_page_that_is_no_release(topdown, tmp_path, monkeypatch) -> None:
+    """Errors of made-up people that look like those of a release would be quoted as such."""
+    monkeypatch.chdir(tmp_path)
+    assert topdown("synth", "--out", "town", "--schema", "toy", "--people", 300).code == 0
+    asked = ("simulate", "town/run.toml", "--truth", "town/persons.csv.gz", "--replicates", 2, "--workers", 1)
+    said = topdown(*asked, "--out", "try", "--report", "simulated.html", "--json")
+    assert said.code == 0, said.err
+    page = Path("simulated.html").read_text(encoding="utf-8")
+    assert "NOT A RELEASE" in page
+    for i, level in enumerate(said.document["levels"]):
+        for j, query in enumerate(level["queries"]):
+            for key in ("mae", "mae_standard_error", "bias"):
+                shown = re.search(rf"levels/{i}/queries/{j}/{key}\" data-form=\"near2\">([-\d.,]+)<", page)
+                assert abs(float(shown[1].replace(",", "")) - query[key]) <= 0.005 + 1e-9
+    again = topdown(*asked, "--out", "again", "--report", "simulated.html")
+    assert (again.code, "C080" in again.err, Path("again").exists()) == (2, True, False)

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
         show_plan,
     )
     from topdown.app.tables_and_intervals import interval, tables
-    from topdown.app.trials import tune
+    from topdown.app.trials import tune, write_simulation
     from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
     from topdown.formats.report_parts import LANGUAGES
     from topdown.inputs import header_if_readable, read_table, text_columns
@@ -279,6 +279,7 @@ __all__ = [
     "write_as_charged",
     "write_decision",
     "write_report",
+    "write_simulation",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

@@ -11,12 +11,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topdown.app.calls import PathText, path_of, public_function, records_source
+from msgspec import to_builtins
+
+from topdown.app.calls import PathText, checked_language, path_of, public_function, records_source
 from topdown.app.pipeline import warm_up
 from topdown.app.plan_summary import mean_deviations
 from topdown.app.planned import Planned, opened_again
 from topdown.errors import ConfigError, InternalError
 from topdown.formats.accuracy_documents import Tune, TunedDeviation, TunedLevel, TunedQuery
+from topdown.formats.report_pages import simulation_html
 from topdown.formats.strict_toml import exact_text, toml_text
 from topdown.measure.run_ledger import create_run_ledger
 from topdown.output_paths import refuse_existing, refuse_needed, write_new
@@ -28,6 +31,7 @@ from topdown.practice.synth.write_census import synth as make
 from topdown.practice.tune_shares import Goals, load_goals, tuned_run
 from topdown.practice.tune_shares import best_exact_shares as find_shares
 from topdown.progress import Event, Report, silent
+from topdown.publish import written
 from topdown.publish.release_tables import workload
 from topdown.publish.table_intervals import is_exact
 from topdown.solve.solved_parts import Tally
@@ -110,6 +114,16 @@ def simulate(
     if target is not None:
         folder.finish_simulation_folder(target, made)
     return made
+
+
+def write_simulation(made: SimulationErrors, out: Path, language: str = "en") -> None:
+    """Write the errors of a simulation as a page that says it is no release.
+
+    Raises: ConfigError C080 `out` exists, C005 no such language.
+    """
+    checked_language(language)
+    documents = {"simulation.json": to_builtins(made)}
+    write_new(out, simulation_html(documents, language, written).encode())
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,48 @@ def decision_html(documents: Mapping[str, Any], language: str, write: Write) -> 
     return whole_page(c, Shell(title, header, f"{title} · {c.say('decision.stamp')}"), pages)
 
 
+def simulation_html(documents: Mapping[str, Any], language: str, write: Write) -> str:
+    """Return the report of a simulation as one HTML file that says it is no release.
+
+    Args:
+        documents: `simulation.json`.
+        language, write: as for `report_html`.
+    """
+    c = Content(documents, words_of(language), write)
+    title = c.say("simulation.heading", plan=escape(c.at("simulation.json#/plan_hash")[:8]))
+    stamp = f'<p class="stamp">{c.say("simulation.stamp")}</p>'
+    header = f'<p class="lead">{c.say("simulation.report")}</p><h1>{title}</h1>{stamp}'
+    return whole_page(c, Shell(title, header, c.say("simulation.stamp")), {"simulation": _simulation(c)})
+
+
+def _simulation(c: Content) -> str:
+    """Return the errors of each query, a table for each level."""
+    at, words = "simulation.json#", c.words["simulation"]
+    slots = {
+        "truth": c.say(f"simulation.truth.{c.at(f'{at}/truth/kind')}", name=c.text(f"{at}/truth/name")),
+        "records": c.number(f"{at}/truth/n_records", "whole"),
+        "replicates": c.number(f"{at}/replicates", "whole"),
+        "seed": c.number(f"{at}/seed", "text"),
+        "unit": c.text(f"{at}/unit"),
+    }
+    parts = [f'<p class="lead">{c.say("simulation.lead", **slots)}</p>']
+    if c.at(f"{at}/truth/reason"):
+        parts.append(f"<p>{c.say('simulation.reason', reason=c.text(f'{at}/truth/reason'))}</p>")
+    for i, level in enumerate(c.at(f"{at}/levels")):
+        rows = [
+            [
+                escape(query["query"]),
+                *(
+                    _number_or_none(c, f"{at}/levels/{i}/queries/{j}/{key}", "near2")
+                    for key in ("mae", "mae_standard_error", "bias")
+                ),
+            ]
+            for j, query in enumerate(level["queries"])
+        ]
+        parts.append(f"<h3>{escape(level['level'])}</h3>{table(words['columns'], rows, numbers=range(1, 4))}")
+    return "".join([*parts, f'<p class="note">{c.say("simulation.note")}</p>'])
+
+
 def report_html(documents: Mapping[str, Any], language: str, write: Write) -> str:
     """Return the report of a release as one HTML file: no script, no request, the same bytes for the same release.
 

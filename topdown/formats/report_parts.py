@@ -18,8 +18,9 @@ FOLDER = Path(__file__).parent / "report"
 LANGUAGES = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 REPORT = "report.html"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-Form = Literal["whole", "up1", "up2", "up4", "percent", "percent_up", "text"]
-"""How a number is written: whole; rounded up to 1, 2 or 4 digits; per cent, to the nearest or up; as it stands."""
+Form = Literal["whole", "up1", "up2", "up4", "near2", "percent", "percent_up", "text"]
+"""How a number is written: whole; rounded up to 1, 2 or 4 digits; to the nearest of 2 (in no report of a release); per
+cent, to the nearest or up; as it stands."""
 Write = Callable[[object, str], str]
 """What writes a value in a form; ValueError for a value that has no such form."""
 SIZES = (0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 2**62)

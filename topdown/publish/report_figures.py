@@ -68,6 +68,8 @@ def written(value: object, form: str) -> str:
         return f"{exact.numerator:,}"
     if form in ("percent", "percent_up"):
         return f"{_with_commas(fixed(100 * exact, 1, up=True if form == 'percent_up' else None))} %"
+    if form == "near2":
+        return _with_commas(fixed(exact, 2, up=None))
     return _with_commas(fixed(exact, _DIGITS[form], up=True))
 
 

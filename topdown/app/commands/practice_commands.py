@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 import topdown
+from topdown import app
 from topdown.app.commands.command import command, cores
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import convergence
@@ -15,6 +16,7 @@ from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import Column, bold
 from topdown.errors import EXIT_OK
 from topdown.formats.command_documents import LevelSize, Synth
+from topdown.output_paths import refuse_existing
 
 if TYPE_CHECKING:
     from topdown import SimulationErrors
@@ -124,6 +126,13 @@ def synth(
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes; default: one a core.")
 @click.option("--keep", is_flag=True, help="Also write the microdata of each replicate.")
 @click.option(
+    "--report",
+    "page",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the errors as a page.",
+)
+@click.option(
     "--truth-is-public",
     metavar="REASON",
     default="",
@@ -139,12 +148,15 @@ def simulate(
     replicates: int,
     workers: int | None,
     keep: bool,
+    page: Path | None,
     truth_is_public: str,
 ) -> int:
     """Show the error that releases of a plan would have.
 
     Nothing is spent and nothing it writes is a release: the records are made up or public.
     """
+    if page is not None:
+        refuse_existing(page, force=False)
     progress = follow(screen)
     try:
         made = topdown.simulate(
@@ -160,6 +172,8 @@ def simulate(
         )
     finally:
         progress.close()
+    if page is not None:
+        app.write_simulation(made, page)
     screen.document(made)
     _show_simulation(screen, made, out)
     return EXIT_OK
