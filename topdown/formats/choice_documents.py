@@ -268,8 +268,10 @@ def _promise(c: Content) -> str:
     loss = {
         "epsilon": c.number(f"{at}/epsilon", "text"),
         "n": c.number(f"{at}/n_attempts", "whole"),
-        "charged": c.number(f"{everything}/charged", "text"),
-        "loss_name": c.text(f"{everything}/loss_name"),
+        "charged": ", ".join(
+            f"{name} {c.number(f'{everything}/charged/{name}', 'text')}"
+            for name in c.at(f"{everything}/charged")
+        ),
         "record": c.number(f"{everything}/up_to/record", "whole"),
         "date": c.text(f"{everything}/up_to/date"),
     }
