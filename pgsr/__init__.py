@@ -38,3 +38,8 @@ __all__ = [
 ]
 
 __getattr__ = lazy_face(__name__, __file__)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return list(__all__)

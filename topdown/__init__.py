@@ -18,13 +18,14 @@ Before anything is spent
     plan           levels, queries, noise and exact cost (Planned: summary, compare, errors, budget_grid, write)
     simulate       errors by level and query over replicates of a seed, on made-up or public records
     optimal_noise  the best noise for one answer, apart from any release
+    account        exact loss of Gaussian, geometric and pure mechanisms together
     Composition    exact privacy loss of any measurements; every answer is an Enclosure of the true value
 
 The release
     generate       spends the budget once, and writes a release that passes its own checks
     extend         adds attributes to a release and keeps its table
     resolve        solves the measurement of a release in another way: no noise, no charge
-    Release        reads one: table, arrow, microdata, estimates with standard deviations, certificate
+    Release        reads one: table, measurements, estimates, interval, microdata, certificate
 
 Checks
     verify         every check of a release, from its files alone; solve=True also solves it again
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from topdown.practice.synth import SynthResult
     from topdown.privacy import Enclosure
     from topdown.privacy.accountant import Composition
+    from topdown.privacy.accountant.account import account
     from topdown.progress import Event
     from topdown.verify import VerifyResult
 
@@ -87,6 +89,7 @@ __all__ = [
     "SynthResult",
     "TopdownError",
     "VerifyResult",
+    "account",
     "audit",
     "audit_ledger",
     "audit_runs",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import sha256
@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from topdown.app.calls import PathText, checked_language, path_of, public_function, require_release
-from topdown.app.tables_and_intervals import numbers_of
+from topdown.app.tables_and_intervals import interval, noisy_answers_of, numbers_of
 from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.caps import read_json, read_plain
 from topdown.formats.choice_documents import choice_documents, choice_html
 from topdown.formats.command_documents import ReportChecked, ReportWritten
 from topdown.formats.report_parts import LANGUAGES, Write
+from topdown.inputs import MemoryTable
 from topdown.measure.released import read_open_microdata
 from topdown.model.sections import part_path
 from topdown.notebook import card
@@ -33,12 +35,12 @@ from topdown.verify import check_report_file, is_choice
 from topdown.verify.check_report import first_difference, rounded
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
-    import pyarrow as pa
     from numpy.typing import NDArray
 
-    from topdown.plan import Plan
+    from topdown.model import Query
+    from topdown.plan import Plan, PublicContext
+    from topdown.privacy.exact_values import Threshold
 
 
 _FINISHED = ("manifest.json", "plan.json", "certificate.json")
@@ -108,26 +110,76 @@ class Release:
         return tuple(query.name for query in workload(self.plan))
 
     def table(self, query: str, level: str) -> pd.DataFrame:
-        """Return the table of a query at a level.
+        """Return the table of a query at a level: one of `tables`, or any other, counted from the microdata.
 
         Args:
-            query: one of `tables`.
+            query: "total", or attributes and recodes joined by " * ".
             level: one of `levels`.
 
         Returns:
-            level, geocode, one column of labels an attribute, count (int64, 1 or more; the total of every area, 0 too).
+            level, geocode, one column of labels an attribute, count (int64, 1 or more; the total of every area, 0 too);
+            in `tables` with intervals also estimate, stddev, low, high and basis.
 
         Raises:
-            ConfigError: C181 there is no such table; the error names those there are.
-            CertificateError: V090 its file is missing or damaged.
+            ConfigError: C181 there is no such level, C024, C027 no such query.
+            CertificateError: V090 a file is missing or damaged.
         """
         return self.arrow(query, level).to_pandas()
 
     def arrow(self, query: str, level: str) -> pa.Table:
         """Return the table of a query at a level as an Arrow table; arguments and errors as `table`."""
-        _named_one_of("table", query, self.tables)
         _named_one_of("level", level, self.levels)
-        return self._read(table_path(self.plan.query(query), level))
+        if query in self.tables:
+            return self._read(table_path(self.plan.query(query), level))
+        return counted_table(self.path, query, level)
+
+    def measurements(self, query: str, level: str) -> pd.DataFrame:
+        """Return the noisy answers of a query at a level, as they were measured: whole numbers, negative ones too.
+
+        Args:
+            query: measured at the level. level: one of `levels`.
+
+        Returns: geocode, one column of labels an attribute, noisy (int64). The noise is that of `plan`: its law,
+            parameter and variance.
+
+        Raises:
+            ConfigError: C181 there is no such level, or it does not measure the query, C091 an extension.
+            CertificateError: V020 measurements are damaged.
+
+        Cost: one reading of the level's measurements.
+        """
+        _named_one_of("level", level, self.levels)
+        measured = tuple(m.query for m in self.plan.level(level).measurements)
+        _named_one_of(f"measurement at level {level}", query, measured)
+        return measured_table(self.path, query, level).to_pandas()
+
+    def interval(
+        self, areas: Mapping[str, Sequence[str]] | PathText, query: str, *, coverage: Threshold | None = None
+    ) -> pd.DataFrame:
+        """Return the count of every answer over unions of areas, with its interval; see `topdown interval`.
+
+        Args:
+            areas: geocodes of any level by the name of their union; or a table geocode, area as a file.
+            query: such as "sex * age". coverage: chance, 1/2 to 9999/10000; the plan's, or 0.95.
+
+        Returns: area, one column of labels an attribute, count, estimate, stddev, low, high, in records.
+
+        Raises:
+            ConfigError: C210 the coverage, C211 the plan has no intervals, C024 no such query.
+            DataError: D063 an unknown or repeated geocode. CertificateError: V020, V090 a file is damaged.
+        """
+        if isinstance(areas, Mapping):
+            rows = [(code, name) for name, codes in areas.items() for code in codes]
+            table = pa.table({"geocode": [r[0] for r in rows], "area": [r[1] for r in rows]})
+            found = interval(self.path, MemoryTable(table, "areas"), query, coverage=coverage)
+        else:
+            found = interval(self.path, areas, query, coverage=coverage)
+        listed = [
+            {"area": union.area} | answer.labels | {name: getattr(answer, name) for name in _INTERVAL}
+            for union in found.unions
+            for answer in union.answers
+        ]
+        return pa.Table.from_pylist(listed).to_pandas()
 
     def estimates(self, query: str, level: str) -> EstimatedTable:
         """Return the fractional estimates of a table and their standard deviations, made from all measurements.
@@ -259,6 +311,53 @@ class EstimatedTable:
         ]
         head = ("area", "answer", "estimate", "standard deviation")
         return card(repr(self), rows, head=head, note="The first areas and answers.")
+
+
+_INTERVAL = ("count", "estimate", "stddev", "low", "high")
+
+
+def counted_table(folder: Path, query: str, level: str) -> pa.Table:
+    """Return a table counted from the microdata; see `Release.table`."""
+    context = load_context(folder)
+    asked, depth = context.plan.query(query), context.geography.index(level)
+    counts = read_open_microdata(folder / PERSONS, context).at_every_level(context.geography)[depth]
+    answers = counts.answers(asked)
+    node, answer = (
+        np.nonzero(answers) if asked.factors else (np.arange(len(answers)), np.zeros(len(answers), int))
+    )
+    return _labelled(context, asked, depth, (node, answer), {"count": answers[node, answer]}).add_column(
+        0, "level", pa.array([level] * len(node), pa.string())
+    )
+
+
+def measured_table(folder: Path, query: str, level: str) -> pa.Table:
+    """Return the noisy answers of a query; see `Release.measurements`."""
+    context = load_context(folder)
+    if context.support is not None:
+        raise ConfigError(
+            "answers of an extension are listed by what its base leaves open",
+            code="C091",
+            fix="read its measurement files: docs/format.md",
+        )
+    depth = context.geography.index(level)
+    node, answer, noisy = noisy_answers_of(folder, context, query, depth)
+    return _labelled(context, context.plan.query(query), depth, (node, answer), {"noisy": noisy})
+
+
+def _labelled(
+    context: PublicContext, query: Query, depth: int, rows: tuple[Any, Any], numbers: dict[str, Any]
+) -> pa.Table:
+    """Return geocodes and labels of (area, answer) beside numbers."""
+    node, answer = rows
+    codes = context.geography.levels[depth].codes
+    shape = tuple(len(factor.group_labels) for factor in query.factors)
+    groups = np.unravel_index(answer, shape) if shape else ()
+    columns: dict[str, Any] = {"geocode": [codes[int(i)] for i in node]}
+    columns |= {
+        factor.name: [factor.group_labels[int(g)] for g in group]
+        for factor, group in zip(query.factors, groups, strict=True)
+    }
+    return pa.table(columns | numbers)
 
 
 def estimates_of(folder: Path, query: str, level: str) -> EstimatedTable:

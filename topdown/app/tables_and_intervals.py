@@ -24,6 +24,7 @@ from topdown.formats.accuracy_documents import (
     TablesFile,
 )
 from topdown.formats.strict_toml import exact_text
+from topdown.inputs import MemoryTable
 from topdown.measure.released import read_open_microdata
 from topdown.output_paths import joined_name, new_folder, refuse_release, refuse_same_file
 from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
@@ -44,6 +45,7 @@ from topdown.publish.table_intervals import (
     rows_of,
     rows_of_unions,
 )
+from topdown.solve.noisy_answers import MeasurementReader
 from topdown.solve.solve_stage import release_estimates
 from topdown.solve.tree.coverage import check_intervals
 
@@ -294,13 +296,26 @@ def numbers_of(folder: Path, context: PublicContext, *, asked: bool) -> TreeEsti
     return release_estimates(folder, context)
 
 
+def noisy_answers_of(folder: Path, context: PublicContext, query: str, depth: int) -> tuple[Ints, Ints, Ints]:
+    """Return area, answer and noisy value of every answer of a query that a level measures, int64 each.
+
+    Raises: CertificateError V020 measurements are damaged.
+    """
+    measured, n_areas = context.plan.levels[depth].measurements, len(context.geography.levels[depth])
+    place = [m.query for m in measured].index(query)
+    first, n = sum(m.n_answers for m in measured[:place]), measured[place].n_answers
+    nodes, values = MeasurementReader(folder, context).answers(depth, 0, n_areas)
+    answer = np.tile(np.arange(n, dtype=np.int64), len(nodes))
+    return np.repeat(nodes, n), answer, values[:, first : first + n].reshape(-1).astype(np.int64)
+
+
 USUAL_COVERAGE = Fraction(19, 20)
 
 
 @public_function
 def interval(
     release: PathText,
-    areas: PathText,
+    areas: PathText | MemoryTable,
     query: str,
     *,
     coverage: Threshold | None = None,
@@ -341,7 +356,8 @@ def interval(
     chance = coverage_of(coverage, context.plan.coverage or USUAL_COVERAGE)
     check_intervals(context, asked=True)
     asked = context.plan.query(query)
-    unions = read_unions(path_of(areas, "areas"), context.geography)
+    listed = areas if isinstance(areas, MemoryTable) else path_of(areas, "areas")
+    unions = read_unions(listed, context.geography)
     numbers = release_estimates(folder, context)
     whole = [union.along_whole_areas(context.geography) for union in unions]
     told = numbers.of_unions([union.members for union in (*unions, *(at for _, at in whole))], asked.name)

@@ -362,7 +362,7 @@ class AreaUnion:
         return int(((inside > 0) & (inside < of_all)).sum()), AreaUnion(self.name, tuple(members))
 
 
-def read_unions(path: Path, geography: Geography) -> tuple[AreaUnion, ...]:
+def read_unions(path: TableSource, geography: Geography) -> tuple[AreaUnion, ...]:
     """Read a list of areas: column geocode, of any level.
 
     A column area names its union, if there are several; a column level its level, if one code is used at two.
@@ -402,7 +402,7 @@ def read_unions(path: Path, geography: Geography) -> tuple[AreaUnion, ...]:
     return tuple(unions)
 
 
-def _refuse_nested(path: Path, geography: Geography, union: AreaUnion) -> None:
+def _refuse_nested(path: TableSource, geography: Geography, union: AreaUnion) -> None:
     inside = np.zeros(1, dtype=bool)
     for depth, (level, members) in enumerate(zip(geography.levels, union.members, strict=True)):
         inside = inside[level.parent] if depth else inside
@@ -417,7 +417,7 @@ def _refuse_nested(path: Path, geography: Geography, union: AreaUnion) -> None:
         inside[members] = True
 
 
-def _union_error(path: Path, row: int | None, text: str) -> DataError:
+def _union_error(path: TableSource, row: int | None, text: str) -> DataError:
     where = f"row {row}: " if row else ""
     return DataError(
         f"{path}: {where}{text}",

@@ -11,6 +11,7 @@ from types import FunctionType
 
 import pytest
 
+import pgsr
 import topdown
 
 MOST_NAMES = 30
@@ -36,6 +37,12 @@ def test_the_front_is_small():
     assert all(getattr(topdown, name).__name__ == name for name in topdown.__all__)
     with pytest.raises(AttributeError, match="prepare"):
         topdown.prepare  # noqa: B018
+
+
+def test_public_names_are_listed():
+    """Names that are loaded on first use are invisible to whoever completes them."""
+    assert set(topdown.__all__) <= set(dir(topdown))
+    assert set(pgsr.__all__) == set(dir(pgsr))
 
 
 def test_importing_loads_nothing_heavy():

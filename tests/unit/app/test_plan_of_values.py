@@ -88,12 +88,29 @@ def test_a_budget_is_whole_and_exact(given, error):
     assert error in f"{getattr(refused.value, 'code', '')} {refused.value}"
 
 
+def test_mechanisms_of_different_kinds_are_composed_exactly():
+    """Kinds that are added up by hand cost more than they spend, or less."""
+    gaussian = topdown.Composition.of([(Fraction(v), 1, 1) for v in (100, 225, 400)])
+    alone = topdown.account(gaussian=[100, 225, 400]).delta(1)
+    assert alone.lower <= gaussian.delta(1).upper
+    assert gaussian.delta(1).lower <= alone.upper
+    ten = topdown.account(
+        gaussian=[100, 225, 400, 900], geometric=["1/10", "1/5"], pure=["1/20"] * 2 + ["1/8", "1/4"]
+    )
+    assert ten.delta(1).lower > alone.upper
+    pure = topdown.account(pure=["1/2"])
+    assert (pure.delta("1/2").upper < Fraction(1, 10**9), pure.delta("1/4").lower > 0) == (True, True)
+    with pytest.raises(TypeError, match="float"):
+        topdown.account(geometric=[0.1])
+
+
 def test_examples_in_docstrings_run():
     """An example that no longer works teaches what is not there."""
     finder, runner, n = doctest.DocTestFinder(recurse=True), doctest.DocTestRunner(), 0
     for name in topdown.__all__:
         found = inspect.unwrap(getattr(topdown, name))
-        for test in finder.find(found, name, globs={"topdown": topdown, name: found}):
+        names = {of: getattr(topdown, of) for of in (name, "Schema", "Geography")} | {"topdown": topdown}
+        for test in finder.find(found, name, globs=names):
             n += len(test.examples)
             runner.run(test)
     assert n > 5

@@ -38,13 +38,41 @@ def test_records_plan_and_certificate_are_the_files(town):
 
 
 @pytest.mark.parametrize(
-    ("query", "level", "named"), [("income", "block", "total"), ("total", "moon", "block")]
+    ("query", "level", "code", "named"),
+    [("income", "block", "C024", "age"), ("total", "moon", "C181", "block")],
 )
-def test_an_unknown_table_names_those_there_are(town, query, level, named):
+def test_an_unknown_table_names_those_there_are(town, query, level, code, named):
     """An error that does not say what there is sends people to the source, or to a path of their own making."""
     with pytest.raises(topdown.TopdownError) as refused:
         topdown.Release(town.release).table(query, level)
-    assert (refused.value.code, named in refused.value.fix) == ("C181", True)
+    assert (refused.value.code, named in refused.value.fix) == (code, True)
+
+
+def test_any_table_is_counted_from_the_records(town):
+    """A table that a reader needs and nobody published was refused, though the command line makes it."""
+    release, query = topdown.Release(town.release), "dwelling * age"
+    assert query not in release.tables
+    records, leaves = release.microdata(), release.levels[-1]
+    by_hand = records.groupby(["geocode", "dwelling", "age"], observed=True)["count"].sum()
+    found = release.table(query, leaves)
+    assert by_hand.to_dict() == found.set_index(["geocode", "dwelling", "age"])["count"].to_dict()
+    for level in release.levels:
+        assert release.table(query, level)["count"].sum() == 400
+
+
+def test_noisy_answers_are_those_of_the_files(town):
+    """An answer under another label, or of another area, is another measurement."""
+    release = topdown.Release(town.release)
+    level = release.levels[-1]
+    stored = pq.read_table(town.release / "measurements" / level / "part-000.parquet").to_pylist()
+    for query in {m.query for m in release.plan.level(level).measurements}:
+        found = release.measurements(query, level)
+        for code in found["geocode"].unique()[:3]:
+            (row,) = [at for at in stored if (at["node"], at["query"]) == (code, query)]
+            assert row["answers"] == found[found["geocode"] == code]["noisy"].tolist()
+    with pytest.raises(topdown.TopdownError) as refused:
+        release.measurements("income", level)
+    assert refused.value.code == "C181"
 
 
 def test_what_is_no_finished_release_is_refused(town, tmp_path):
