@@ -157,7 +157,11 @@ def test_init_writes_both_limits_for_such_settings(topdown, toy, tmp_path):
         ("land", "county", "block"),
     )
     assert 'delta_limit = "1/50000"' in text
-    run.write_text(text.replace("prefix_lengths = []", "prefix_lengths = [1, 2, 4]").replace("persons.jsonl", "other.jsonl"))
+    run.write_text(
+        text.replace("prefix_lengths = []", "prefix_lengths = [1, 2, 4]").replace(
+            "persons.jsonl", "other.jsonl"
+        )
+    )
     create_run_ledger(run)
     assert topdown("plan", run).code == 0
 
