@@ -298,10 +298,7 @@ def _privacy(c: Content) -> str:
     if c.has(everything):
         slots = {
             "data_set": c.text(f"{everything}/data_set"),
-            "charged": ", ".join(
-                f"{name} {c.number(f'{everything}/charged/{name}', 'text')}"
-                for name in c.at(f"{everything}/charged")
-            ),
+            "charged": _charged(c, everything),
             "record": c.number(f"{everything}/up_to/record", "whole"),
             "date": c.text(f"{everything}/up_to/date"),
         }
@@ -314,6 +311,12 @@ def _privacy(c: Content) -> str:
             f"{_history(c, everything)}"
         )
     return "".join(parts)
+
+
+def _charged(c: Content, everything: str) -> str:
+    """Write the sums of what a ledger was charged for, by kind of loss."""
+    sums = c.at(f"{everything}/charged")
+    return ", ".join(f"{name} {c.number(f'{everything}/charged/{name}', 'text')}" for name in sums)
 
 
 def _history(c: Content, everything: str) -> str:
@@ -585,7 +588,7 @@ def _sign(c: Content) -> str:
         "engine": c.text("certificate.json#/engine"),
         "ok": c.number("derived#/n_checks_ok", "whole"),
         "all": c.number("derived#/n_checks", "whole"),
-        "charged": c.number(f"{privacy}/everything_released/charged", "text"),
+        "charged": _charged(c, f"{privacy}/everything_released"),
         "record": c.number(f"{privacy}/everything_released/up_to/record", "whole"),
         "date": c.text(f"{privacy}/everything_released/up_to/date"),
         "changed": c.number("derived#/n_failsafe", "whole"),
