@@ -17,7 +17,7 @@ from topdown.app.calls import PathText, checked_language, path_of, public_functi
 from topdown.app.tables_and_intervals import interval, noisy_answers_of, numbers_of
 from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.caps import read_json, read_plain
-from topdown.formats.choice_documents import choice_documents, choice_html
+from topdown.formats.choice_page import choice_documents, choice_html
 from topdown.formats.command_documents import ReportChecked, ReportWritten
 from topdown.formats.report_parts import LANGUAGES, Write
 from topdown.inputs import MemoryTable

@@ -131,8 +131,9 @@ def _lattice_ends(
 ) -> tuple[float, float]:
     """Return ends of a number of `_Losses`, from two lattices of which one is twice as fine."""
     fine, wide = (getattr(_on_lattice(groups, tilt, n), name)(argument) for n in (POINTS, POINTS // 2))
-    best = fine - (wide - fine) / 3  # what a lattice adds grows with the square of its step
-    off = abs(wide - fine) / 4 + near * abs(fine)
+    # What a lattice adds grows with the square of its step, and with the step itself where sums have an atom at a kink.
+    best = fine - (wide - fine) * 2 / 3
+    off = abs(wide - fine) / 2 + near * abs(fine)
     return max(best - off, 0.0), best + off
 
 

@@ -115,3 +115,13 @@ def test_examples_in_docstrings_run():
             runner.run(test)
     assert n > 5
     assert runner.summarize().failed == 0
+
+
+def test_two_attributes_of_two_labels_are_released(tmp_path):
+    """Losses of its noise have a common divisor: what verify's lattice adds there halves with its step, no faster."""
+    schema = topdown.Schema.from_lists({"sex": ["f", "m"], "age": ["0-17", "18+"]})
+    planned = topdown.plan(
+        schema=schema, geography=TREE, records=people(60).replace("18-64", "18+"), rho="1/3"
+    )
+    made = topdown.generate(planned.write(tmp_path / "office"), tmp_path / "release")
+    assert made.checks.ok
