@@ -224,6 +224,17 @@ def new_folder(target: Path, *, beside_others: bool = False) -> Iterator[Path]:
         raise
 
 
+def refuse_irreplaceable(path: Path) -> None:
+    """Refuse to replace a link, what is no plain file, or a ledger (ConfigError C132)."""
+    if os.path.lexists(path) and (not stat.S_ISREG(path.lstat().st_mode) or _is_ledger(path)):
+        raise ConfigError(
+            f"{path} is a link, a ledger or no plain file",
+            code="C132",
+            fix=_GIVE_ANOTHER_PATH,
+            file=str(path),
+        )
+
+
 def write_new(path: Path, data: bytes, *, force: bool = False, mode: int = 0o644) -> None:
     """Create a file that must not exist; with `force` replace a file, but no link and no ledger.
 
@@ -233,14 +244,7 @@ def write_new(path: Path, data: bytes, *, force: bool = False, mode: int = 0o644
     refuse_release(path, "the file to write")
     path.parent.mkdir(parents=True, exist_ok=True)
     refuse_existing(path, force=force)
-    there = os.path.lexists(path)
-    if there and (not stat.S_ISREG(path.lstat().st_mode) or _is_ledger(path)):
-        raise ConfigError(
-            f"{path} is a link, a ledger or no plain file",
-            code="C132",
-            fix=_GIVE_ANOTHER_PATH,
-            file=str(path),
-        )
+    refuse_irreplaceable(path)
     part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
         with os.fdopen(

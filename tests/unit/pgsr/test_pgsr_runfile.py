@@ -77,7 +77,7 @@ def test_a_run_file_makes_the_values_that_a_program_makes(tmp_path):
     ("line", "code"),
     [
         ("rho = 0.5", "C014"),
-        ('rho = "0.5"', "C014"),
+        ('rho = "1,5"', "C014"),
         ("sizes = true", "C015"),
         ('shares = "1/2"', "C015"),
         ('relations = "move"', "C015"),

@@ -17,7 +17,7 @@ from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.formats.command_documents import Init, LedgerPlace
 from topdown.inputs.sources import containing_file, locate_table
-from topdown.output_paths import checked_path, refuse_needed, refuse_release, write_new
+from topdown.output_paths import checked_path, refuse_irreplaceable, refuse_needed, refuse_release, write_new
 from topdown.resources import bundled_names, find
 
 if TYPE_CHECKING:
@@ -277,6 +277,8 @@ def _write_files(screen: Screen, files: dict[Path, str], *, force: bool) -> None
             code="C080",
             fix="give another --out, or replace what is there with --force: copies of it are kept",
         )
+    for path in changed:
+        refuse_irreplaceable(path)
     for path in changed:
         copy = app.kept_copy(path)
         write_new(copy, path.read_bytes(), force=False)

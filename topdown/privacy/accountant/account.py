@@ -265,7 +265,7 @@ def account(
     Returns: its `epsilon(delta)`, `delta(epsilon)` and `curve` are enclosures of the true values.
 
     Raises:
-        ConfigError: A002 a number that is not above 0, A007 nothing is given, A019 too many different losses.
+        ConfigError: A002 a number that is not above 0, A007 nothing is given, A020 too many different losses.
         TypeError: a float.
     """
     events: list[Event] = [DiscreteGaussianEvent(positive(variance, "variance")) for variance in gaussian]
