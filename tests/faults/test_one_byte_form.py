@@ -234,7 +234,7 @@ def test_another_spelling_of_a_number_is_found(copy: Small, number: str) -> None
     true = b'"target_kkt_residual_persons": 1e-06'
     assert true in data
     other = data.replace(true, b'"target_kkt_residual_persons": 1.0')
-    assert found_after(copy.folder, "solve.json", other) == set()
+    assert found_after(copy.folder, "solve.json", other) <= {"V203"}  # the report quotes it
     assert "V201" in found_after(copy.folder, "solve.json", other.replace(b"1.0", number.encode(), 1))
 
 

@@ -43,11 +43,16 @@ def compare_report(session: Session, data: bytes, out: Findings, file: str) -> s
     Args:
         session: of the release. data: the report. file: its name, for the finding.
     """
-    documents = report_documents(session)
     out.n_checked = 1
+    try:
+        documents = report_documents(session)
+        pages = [(language, report_html(documents, language, rounded).encode()) for language in LANGUAGES]
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError):
+        text = "no report follows from the files of the release, as one of them is not what it should be"
+        out.add(Finding(CODE, text, file, why="the checks of the documents say which"))
+        return text
     nearest = ("", 0, "", "")
-    for language in LANGUAGES:
-        due = report_html(documents, language, rounded).encode()
+    for language, due in pages:
         if data == due:
             return _check_numbers(due.decode(), documents, out, file, language)
         place = first_difference(due, data)
