@@ -74,7 +74,10 @@ def test_one_ledger_pays_for_both(made) -> None:
         read_book((folder / "ledger.jsonl").read_bytes(), folder)[0] for folder in (release, land.base)
     )
     assert set(book.intents) == book.committed
-    assert (book.charged, base.charged) == ({"rho": 3}, {"rho": 2})  # rho 2 of the base, rho 1 of the extension
+    assert (book.charged, base.charged) == (
+        {"rho": 3},
+        {"rho": 2},
+    )  # rho 2 of the base, rho 1 of the extension
     stated = json.loads((land.base / "certificate.json").read_text())["plan_hash"]
     assert stated == prepared.plan.base.plan_hash
 

@@ -24,15 +24,8 @@ if TYPE_CHECKING:
         with_ledger_id,
     )
     from topdown.app.compare_noise import NoiseCompared, certified_split
-    from topdown.app.help_pages import (
-        FAMILIES,
-        TITLES,
-        TOPDOWN_PAGES,
-        file_tables,
-        key_texts,
-        pages,
-        reference,
-    )
+    from topdown.app.help_pages import FAMILIES, TITLES, TOPDOWN_PAGES, pages
+    from topdown.app.input_reference import file_tables, key_texts, reference
     from topdown.app.make_release import check_start, measure, run_in_folder, spending
     from topdown.app.noise_law import LARGEST_DELTA, law_document, law_of, noise_document, read_law
     from topdown.app.pipeline import RunOptions, generate, solve_release, warm_up

@@ -54,7 +54,7 @@ def test_what_nobody_foresaw_says_what_it_spared(toy, monkeypatch: pytest.Monkey
     """Records and labels are read by two functions; each must end in the same error, and say what did not happen."""
     prepared = toy.prepare()
     monkeypatch.setattr(Schema, "cells", talk)
-    monkeypatch.setattr(labels, "_labels_in_batch", talk)
+    monkeypatch.setattr(labels, "_values_in_batch", talk)
     for read, spared in (
         (lambda: load_records(prepared.records_path, prepared.context), "nothing was spent"),
         (

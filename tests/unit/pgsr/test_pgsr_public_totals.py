@@ -97,7 +97,7 @@ def with_column(folder, tmp_path, name, change):
 
 @pytest.mark.parametrize(
     ("name", "by"),
-    [("lower_95", 10**6), ("lower_95", -1), ("lower_50", 1), ("upper_95", -1), ("upper_99", 10**6)],
+    [("lower_95", 10**6), ("lower_95", -1), ("lower_50", 10**6), ("upper_95", -(10**6)), ("upper_99", 10**6)],
 )
 def test_bounds_that_were_moved_are_found(made, tmp_path, name, by):
     """Bounds on one side of a count, below 0, or wider than all noise promise something else than was estimated."""
