@@ -49,7 +49,7 @@ def tree_pss(root: int) -> int:
 
 def release(folder: Path, workers: int) -> None:
     """Make one release in this process; print for each stage when it began and the CPU seconds until then."""
-    from topdown.app import RunOptions, generate
+    from topdown.app import RunOptions, generate_release
     from topdown.plan import prepare
     from topdown.process import use_system_allocator
     from topdown.progress import Event
@@ -66,7 +66,9 @@ def release(folder: Path, workers: int) -> None:
             print(json.dumps([stage, time.monotonic(), own + below]), flush=True)
 
     report(Event("prepare", 0, 1, ""))
-    generate(prepare(folder / "run.toml"), folder / "release", RunOptions(workers=workers, report=report))
+    generate_release(
+        prepare(folder / "run.toml"), folder / "release", RunOptions(workers=workers, report=report)
+    )
     own, below = _cpu()
     print(json.dumps(["end", time.monotonic(), own + below]), flush=True)
 

@@ -115,7 +115,7 @@ BOUND = ("data_set", "relations", "smallest", "unit")
     help="With move: folder where the registry was.",
 )
 @click.option("--head", is_flag=True, help="With show: one line, to be kept apart.")
-def ledger(
+def ledger_command(
     screen: Screen,
     run: Path | None,
     *,
@@ -277,7 +277,7 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
 @click.option("--people", type=int, help="Control total: members of all groups.")
 @click.option("--sha256", help="Control total: SHA-256 of the file of groups.")
 @click.option("--out", type=click.Path(path_type=Path), help="New folder for the release.")
-def release(
+def release_command(
     screen: Screen,
     run: Path | None,
     *,
@@ -404,7 +404,7 @@ def _step_line(secret: dict[str, Any]) -> tuple[str, str]:
     exits=(0, 1, 2),
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-def verify(screen: Screen, folder: Path) -> int:
+def verify_command(screen: Screen, folder: Path) -> int:
     """Check a release from its files alone, in whole numbers."""
     screen.say(f"Reads only the files of {folder}. Needs no confidential data and no solver.")
     checks = check_release(folder)
@@ -437,7 +437,9 @@ def verify(screen: Screen, folder: Path) -> int:
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @report_options
-def report(screen: Screen, folder: Path, *, out: Path, language: str, force: bool, check: bool) -> int:
+def report_command(
+    screen: Screen, folder: Path, *, out: Path, language: str, force: bool, check: bool
+) -> int:
     """Write a report of a release for people, as one HTML file.
 
     Two pages: what was measured and how people are protected; intervals by size. It is made from the published files
@@ -459,7 +461,7 @@ def report(screen: Screen, folder: Path, *, out: Path, language: str, force: boo
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @export_options
-def export(screen: Screen, folder: Path, *, to: str, out: Path | None, force: bool) -> int:
+def export_command(screen: Screen, folder: Path, *, to: str, out: Path | None, force: bool) -> int:
     """Write what catalogues ask of a release.
 
     It is made from the certificate. Numbers are rounded up, exact fractions stand beside them; what only the office
@@ -481,7 +483,7 @@ def export(screen: Screen, folder: Path, *, to: str, out: Path | None, force: bo
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="New Parquet file.")
-def microdata(screen: Screen, *, folder: Path, out: Path) -> int:
+def microdata_command(screen: Screen, *, folder: Path, out: Path) -> int:
     """Write one row for every group of a release, after every check. Reads published files only; costs nothing."""
     made, sizes = write_groups(folder, out)
     screen.document(made)

@@ -101,7 +101,7 @@ from topdown.privacy.exact_values import fixed, significant
 )
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the file that is not read.")
 @click.option("--plot", metavar="FILE.svg", type=Picture(), help="Draw the errors.")
-def compare(
+def compare_command(
     screen: Screen, *, shape: str, epsilon: tuple[str, ...], plot: Path | None, **options: Any
 ) -> int:
     """Compare mechanisms by simulation: L1, EMD and coverage per level, violated sums, time, and the true epsilon.
@@ -268,7 +268,7 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
 )
 @click.option("--hierarchy", type=click.Path(path_type=Path), help="Table of region, parent, level.")
 @click.option("--sizes", type=click.IntRange(min=1), help="Number of sizes N.")
-def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | None) -> int:
+def audit_command(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | None) -> int:
     """Print what one person can change in every measured vector, and prove the published chain's flaw."""
     if hierarchy is not None:
         tree, n_sizes, name = read_hierarchy(hierarchy).tree, sizes or 20, str(hierarchy)
@@ -336,7 +336,7 @@ def audit(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | No
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the made-up data.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="New folder.")
-def synth(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
+def synth_command(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
     """Write made-up groups.csv with its mark, hierarchy.csv and run.toml. No real household is in them."""
     made = write_practice(shape, seed, out)
     screen.document(made)
@@ -366,7 +366,7 @@ def known_pages() -> dict[str, Page]:
     ),
 )
 @click.argument("code", required=False)
-def explain(screen: Screen, *, code: str | None) -> int:
+def explain_command(screen: Screen, *, code: str | None) -> int:
     """Print the page of an error code."""
     return show_pages(
         screen, known_pages(), code, lambda found: Explain(engine=__version__, pages=found), "pgsr"
@@ -381,7 +381,7 @@ def explain(screen: Screen, *, code: str | None) -> int:
     ),
 )
 @click.argument("name", required=False)
-def schema(screen: Screen, *, name: str | None) -> int:
+def schema_command(screen: Screen, *, name: str | None) -> int:
     """Print the JSON Schema of a document."""
     wanted = name and name.removeprefix("pgsr.").removeprefix("topdown.")
     return show_schemas(
@@ -402,7 +402,7 @@ def schema(screen: Screen, *, name: str | None) -> int:
     json_option=False,
 )
 @click.argument("shell", type=click.Choice(SHELLS))
-def completion(screen: Screen, *, shell: str) -> int:
+def completion_command(screen: Screen, *, shell: str) -> int:
     """Print the completion script of a shell.
 
     It completes commands and options.

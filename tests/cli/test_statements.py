@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers.extension import Land, make_land
 from tests.helpers.policies import inexact_toy
-from topdown.app import generate
+from topdown.app import generate_release
 from topdown.formats import json_bytes
 from topdown.plan import load_invariants, load_schema, prepare, run_file_text
 from topdown.resources import find
@@ -142,10 +142,10 @@ def land(tmp_path_factory) -> tuple[Land, Path]:
     land = make_land(tmp_path_factory.mktemp("land"), 3, n_blocks=5, rho="4000")
     text = land.run.read_text().replace('rho = "1"', 'rho = "1/1000"')
     land.run.write_text(text)
-    generate(prepare(land.run, land.base), land.folder / "more", base=land.base)
+    generate_release(prepare(land.run, land.base), land.folder / "more", base=land.base)
     (land.folder / "third.toml").write_text(text.replace('id = "full"', 'id = "third"'))
     more = land.folder / "more"
-    generate(prepare(land.folder / "third.toml", more), land.folder / "third", base=more)
+    generate_release(prepare(land.folder / "third.toml", more), land.folder / "third", base=more)
     return land, land.folder / "third"
 
 

@@ -25,7 +25,7 @@ from tests.helpers.ledgers import with_ledger
 from tests.helpers.rule_twins import CLOSING, NO_END, TWINS, example
 from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal
-from topdown.app import RunOptions, generate
+from topdown.app import RunOptions, generate_release
 from topdown.cli import main
 from topdown.errors import ConfigError, DataError
 from topdown.model import KINDS, LeafRule
@@ -61,7 +61,9 @@ def made(kind: str) -> Made:
     folder = Path(mkdtemp())
     census = policies.make_census(folder, 4, example(kind), n_blocks=20)
     policies.write_records(folder, census)
-    assert generate(prepare(with_ledger(folder / "run.toml")), folder / "release", RunOptions()).checks.ok
+    assert generate_release(
+        prepare(with_ledger(folder / "run.toml")), folder / "release", RunOptions()
+    ).checks.ok
     check_release(folder / "release")
     stated = json.loads((folder / "release" / "plan.json").read_text())["invariants"][kind]
     return Made(folder, next(rule for rule in stated if rule["name"] == f"one of {kind}"))
@@ -132,7 +134,7 @@ def test_records_that_break_it_are_refused(kind: str, tmp_path: Path) -> None:
         out.writeheader()
         out.writerows(rows)
     with pytest.raises(DataError, match=f'"one of {kind}"') as caught:
-        generate(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release", RunOptions())
+        generate_release(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release", RunOptions())
     limited = any(TWINS[kind].ends(found.rule, facts)[1] < NO_END for facts in found.leaves.values())
     assert caught.value.code == ("D035" if kind in CLOSING else "D038" if limited else "D036")
     assert not list(tmp_path.glob("release/measurements/*/*.parquet"))
@@ -149,7 +151,7 @@ def test_a_kind_that_verify_does_not_know_is_refused(kind: str, tmp_path: Path) 
     try:
         del RULE_KINDS[kind]
         with pytest.raises(ConfigError, match=f"'{kind}', which is not checked") as caught:
-            generate(prepared, tmp_path / "release", RunOptions())
+            generate_release(prepared, tmp_path / "release", RunOptions())
     finally:  # in their order, which that of columns follows
         RULE_KINDS.clear()
         RULE_KINDS.update(every)

@@ -16,7 +16,7 @@ from tests.helpers.interval_census import release
 from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal
 from topdown import evaluate
-from topdown.app import SOLVED_CHECK, generate, verify_and_solve
+from topdown.app import SOLVED_CHECK, generate_release, verify_and_solve
 from topdown.cli import main
 from topdown.errors import CertificateError, ConfigError
 from topdown.formats import IntervalsHeld
@@ -69,7 +69,7 @@ def test_solving_again_gives_the_same_tables(made: Path, tmp_path: Path) -> None
     """Estimates are made again from the measurements; other bytes would be other numbers."""
     run = made.parent / "run.toml"
     before = (made / LEAF).read_bytes()
-    generate(prepare(run), made)
+    generate_release(prepare(run), made)
     assert before == (made / LEAF).read_bytes()
     assert verify(made).ok
 

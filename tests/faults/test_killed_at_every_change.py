@@ -15,7 +15,7 @@ from tests.helpers.extension import make_land
 from tests.helpers.folders import files
 from tests.helpers.killed import die, is_killed
 from tests.helpers.sections import cut_small, solve_small, unsolve
-from topdown.app import RunOptions, generate, pipeline
+from topdown.app import RunOptions, generate_release, pipeline
 from topdown.plan import PreparedRun, prepare
 
 LONGEST = 60  # seconds until a run that goes on has ended
@@ -71,7 +71,7 @@ def killed_at(made: Made, out: Path, change: int, workers: int) -> bool:
 
     def act() -> None:
         watch_folder(out, count)
-        generate(made.prepared, out, RunOptions(workers=workers))
+        generate_release(made.prepared, out, RunOptions(workers=workers))
 
     return is_killed(act)
 
@@ -96,7 +96,9 @@ def test_killed_before_any_change_of_the_folder(
             break
         names |= set(files(out))
         began = time.monotonic()
-        assert not is_killed(lambda out=out: generate(made.prepared, out, RunOptions(workers=3 - workers)))
+        assert not is_killed(
+            lambda out=out: generate_release(made.prepared, out, RunOptions(workers=3 - workers))
+        )
         assert time.monotonic() - began < LONGEST
         again = files(out)
         assert [name for name in made.whole | again if made.whole.get(name) != again.get(name)] == [], change

@@ -22,10 +22,10 @@ MOST, GROWTH = 600 * MB, 60 * MB
 MEASURE = """
 import sys
 from pathlib import Path
-from topdown.app.pipeline import measure
+from topdown.app.pipeline import measure_release
 from topdown.plan.preparation import prepare
 folder = Path(sys.argv[1])
-n_attempts = measure(prepare(folder / "run.toml"), folder / "release").n_attempts
+n_attempts = measure_release(prepare(folder / "run.toml"), folder / "release").n_attempts
 most = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:")) * 1024
 print(n_attempts, most)
 """

@@ -16,7 +16,7 @@ from tests.helpers.changes_on_disk import change_nothing
 from tests.helpers.extension import Land, make_land
 from tests.helpers.folders import files
 from tests.helpers.sections import cut_small, solve_small, unsolve
-from topdown.app import RunOptions, generate, verify_and_solve
+from topdown.app import RunOptions, generate_release, verify_and_solve
 from topdown.plan import prepare
 from topdown.workers import Forked, forked
 
@@ -75,7 +75,7 @@ def test_workers_that_may_not_write_make_the_same_release(land: Land, tmp_path: 
     shutil.copytree(land.base, out)
     whole = files(out)
     unsolve(out)
-    generate(prepare(land.folder / "base.toml"), out, RunOptions(workers=2))
+    generate_release(prepare(land.folder / "base.toml"), out, RunOptions(workers=2))
     assert set(told()) == SOLVE | PUBLISH
     assert whole == files(out)
     assert verify_and_solve(out, workers=2).ok
@@ -86,11 +86,11 @@ def test_workers_that_may_not_write_make_the_same_release(land: Land, tmp_path: 
 def test_workers_that_may_not_write_make_the_same_extension(land: Land, tmp_path: Path, told: Told) -> None:
     """Workers of an extension hold the whole tree, and read the base release."""
     prepared, out = prepare(land.run, land.base), tmp_path / "release"
-    generate(prepared, out, base=land.base)
+    generate_release(prepared, out, base=land.base)
     whole = files(out)
     unsolve(out)
     assert told() == []
-    generate(prepared, out, RunOptions(workers=2), base=land.base)
+    generate_release(prepared, out, RunOptions(workers=2), base=land.base)
     assert set(told()) == SOLVE | PUBLISH
     assert whole == files(out)
 

@@ -15,7 +15,7 @@ from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal, write_canonical
 from tests.helpers.solved import Census
 from topdown import GenerateResult
-from topdown.app import RunOptions, generate
+from topdown.app import RunOptions, generate_release
 from topdown.cli import main
 from topdown.measure import truth
 from topdown.model import split_polytopes as polytopes
@@ -34,7 +34,7 @@ def release(
     policies.write_records(folder, census)
     run = folder / "run.toml"
     run.write_text(run.read_text().replace('rho = "2"', f'rho = "{rho}"'))
-    made = generate(prepare(with_ledger(run)), folder / "release")
+    made = generate_release(prepare(with_ledger(run)), folder / "release")
     check_release(Path(made.release))
     return census, made
 
@@ -220,7 +220,7 @@ def test_a_release_with_failsafe_says_so_and_verifies(
     """Used failsafe: totals exact, everything adds up, and solve.json and verify name the places."""
     monkeypatch.setattr(polytopes, "MAX_KINDS", 0)
     write_tight_land(tmp_path)
-    made = generate(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release")
+    made = generate_release(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release")
     assert made.checks.ok
     assert made.n_failsafe > 0  # misses once in about 2^9 runs
     check_release(Path(made.release))
@@ -237,7 +237,7 @@ def test_a_release_with_failsafe_says_so_and_verifies(
 def test_with_implied_constraints_the_same_land_needs_no_failsafe(tmp_path: Path) -> None:
     """The limits of inner areas must do what the failsafe would otherwise repair."""
     write_tight_land(tmp_path)
-    assert generate(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release").n_failsafe == 0
+    assert generate_release(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release").n_failsafe == 0
 
 
 @pytest.mark.slow
@@ -250,7 +250,7 @@ def test_rhode_island_with_exact_block_populations(tmp_path: Path) -> None:
     text = run_file_text("pl94", settings, DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run, **names)
     run.write_text(text.replace('invariants = "pl94_2020"', 'invariants = "pl94_block_population"'))
     start = time.monotonic()
-    made = generate(prepare(with_ledger(run)), tmp_path / "release", RunOptions(workers=2))
+    made = generate_release(prepare(with_ledger(run)), tmp_path / "release", RunOptions(workers=2))
     assert time.monotonic() - start <= 120
     assert made.checks.ok
     assert made.n_failsafe == 0
@@ -282,7 +282,7 @@ def soft_release(folder: Path) -> tuple[Census, GenerateResult]:
     policies.write_records(folder, census)
     run = folder / "run.toml"
     run.write_text(run.read_text().replace('rho = "2"', 'rho = "1/50"'))
-    made = generate(prepare(with_ledger(run)), folder / "release")
+    made = generate_release(prepare(with_ledger(run)), folder / "release")
     check_release(Path(made.release))
     return census, made
 

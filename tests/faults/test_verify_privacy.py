@@ -15,7 +15,7 @@ from tests.helpers.depth import repeats
 from tests.helpers.extension import make_land
 from tests.helpers.policies import BLOCKS, inexact_toy
 from tests.helpers.small_release import build, reseal, write_canonical
-from topdown.app import generate
+from topdown.app import generate_release
 from topdown.plan import prepare
 from topdown.verify import verify, verify_privacy
 
@@ -39,9 +39,9 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
     land = make_land(folder / "land", 3, n_blocks=5)
     more, third = folder / "land" / "more", folder / "land" / "third"
-    generate(prepare(land.run, land.base), more, base=land.base)
+    generate_release(prepare(land.run, land.base), more, base=land.base)
     (folder / "land" / "third.toml").write_text(land.run.read_text().replace('id = "full"', 'id = "third"'))
-    generate(prepare(folder / "land" / "third.toml", more), third, base=more)
+    generate_release(prepare(folder / "land" / "third.toml", more), third, base=more)
     return out | {"extension": more, "chain": third}
 
 

@@ -17,7 +17,7 @@ from tests.helpers.forged import forge, microdata, move_one, solved_release
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.many_kinds import write_crowded_land
 from tests.helpers.small_release import Small, edit_json, edit_table, reseal
-from topdown.app import SOLVED_CHECK, generate, verify_and_solve
+from topdown.app import SOLVED_CHECK, generate_release, verify_and_solve
 from topdown.errors import CertificateError
 from topdown.measure import load_records
 from topdown.model import Histogram
@@ -55,7 +55,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Histogram
     """Return a generated release and the confidential records it was made from."""
     folder = tmp_path_factory.mktemp("generated")
     prepared = prepare(write_toy(folder))
-    generate(prepared, folder / "release")
+    generate_release(prepared, folder / "release")
     return folder / "release", load_records(prepared.records_path, prepared.context).open_counts().whole()
 
 
@@ -156,7 +156,7 @@ def test_a_release_that_needed_the_failsafe(tmp_path: Path) -> None:
     """A table changed before its split is published in no place: honest releases must pass, others never quietly."""
     prepared = prepare(with_ledger(write_crowded_land(tmp_path / "land")))
     release = tmp_path / "release"
-    made = generate(prepared, release)
+    made = generate_release(prepared, release)
     assert made.n_failsafe > 0
     result = verify_and_solve(release)
     assert (result.ok, result.check(SOLVED_CHECK).text) == (True, "90 of 90 block areas equal")
@@ -248,7 +248,7 @@ def test_statistics_that_cannot_be_met_are_a_finding(sound: Small, tmp_path: Pat
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an extension of a toy release."""
     land = make_land(tmp_path_factory.mktemp("extended"), 3)
-    generate(prepare(land.run, land.base), land.folder / "more", base=land.base)
+    generate_release(prepare(land.run, land.base), land.folder / "more", base=land.base)
     return land.folder / "more"
 
 

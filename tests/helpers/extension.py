@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import run_text
-from topdown.app import generate
+from topdown.app import generate_release
 from topdown.plan import prepare
 
 SCHEMA = """\
@@ -152,7 +152,7 @@ def make_land(folder: Path, seed: int, **settings: Any) -> Land:
     land = write_land(folder, seed, **settings)
     with_ledger(folder / "base.toml")
     with_ledger(land.run)
-    generate(prepare(folder / "base.toml"), land.base)
+    generate_release(prepare(folder / "base.toml"), land.base)
     return land
 
 

@@ -13,7 +13,7 @@ from tests.helpers.ledgers import with_ledger
 from tests.helpers.policies import write_records
 from tests.helpers.solved import Census, NoisyAnswers, make_census, noisy, toy_run
 from topdown import GenerateResult
-from topdown.app import generate
+from topdown.app import generate_release
 from topdown.plan import Estimates, prepare
 from topdown.publish import TableRows, rows_of, workload
 from topdown.solve import AnswersInMemory
@@ -62,4 +62,4 @@ def release(
         run = run.replace("discrete_gaussian", mechanism).replace("rho =", "epsilon =")
     census = make_census(folder, 4, n_blocks=n_blocks, run=run)
     write_records(folder, census)
-    return generate(prepare(with_ledger(folder / "run.toml")), folder / "release")
+    return generate_release(prepare(with_ledger(folder / "run.toml")), folder / "release")

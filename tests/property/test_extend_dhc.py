@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.ledgers import with_ledger
-from topdown.app import RunOptions, generate
+from topdown.app import RunOptions, generate_release
 from topdown.measure import read_microdata
 from topdown.model import soft_rule_rows
 from topdown.plan import load_context, prepare
@@ -30,9 +30,9 @@ def release(folder: Path, people: int, seed: int, invariants: str = "") -> Path:
         (folder / "run.toml").write_text("\n".join(run) + "\n")
     with_ledger(folder / "base.toml")
     with_ledger(folder / "run.toml")
-    generate(prepare(folder / "base.toml"), folder / "base", RunOptions(workers=2))
+    generate_release(prepare(folder / "base.toml"), folder / "base", RunOptions(workers=2))
     prepared = prepare(folder / "run.toml", folder / "base")
-    result = generate(prepared, folder / "dhc", RunOptions(workers=2), base=folder / "base")
+    result = generate_release(prepared, folder / "dhc", RunOptions(workers=2), base=folder / "base")
     assert result.checks.ok
     assert result.checks.n_warnings == 0
     return folder / "dhc"

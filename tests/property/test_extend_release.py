@@ -15,7 +15,7 @@ from tests.helpers.extension import Land, make_land
 from tests.helpers.ledgers import n_intents
 from tests.helpers.sections import solve_small
 from tests.helpers.small_release import edit_table, reseal, rewrite_table
-from topdown.app import generate, solve_release
+from topdown.app import generate_release, solve_release
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
 from topdown.measure import draw, load_records, measure, read_microdata, records_form
 from topdown.plan import PreparedRun, load_context, load_release_chain, prepare
@@ -28,7 +28,7 @@ from topdown.verify import verify
 def run(land: Land, name: str = "more") -> tuple[PreparedRun, Path]:
     """Extend the base release of a land; return what was prepared and the new release."""
     prepared = prepare(land.run, land.base)
-    generate(prepared, land.folder / name, base=land.base)
+    generate_release(prepared, land.folder / name, base=land.base)
     return prepared, land.folder / name
 
 
@@ -86,7 +86,7 @@ def test_a_second_run_spends_and_changes_nothing(made) -> None:
     """Going on after the end must find everything done: same bytes, same ledger."""
     land, prepared, release = made
     before = {p: p.read_bytes() for p in [*release.rglob("*.*"), land.folder / "ledger.jsonl"] if p.is_file()}
-    generate(prepared, release, base=land.base)
+    generate_release(prepared, release, base=land.base)
     assert before == {p: p.read_bytes() for p in before}
 
 
@@ -184,7 +184,7 @@ def test_a_base_that_fails_verification_is_refused(tmp_path: Path) -> None:
     before = (tmp_path / "ledger.jsonl").read_bytes()
     (land.base / "README.txt").write_text("changed")
     with pytest.raises(CertificateError, match="fails its verification"):
-        generate(prepared, tmp_path / "more", base=land.base)
+        generate_release(prepared, tmp_path / "more", base=land.base)
     assert before == (tmp_path / "ledger.jsonl").read_bytes()
 
 
@@ -193,7 +193,7 @@ def test_another_ledger_is_refused(tmp_path: Path) -> None:
     land = make_land(tmp_path, 6)
     land.run.write_text(land.run.read_text().replace('path = "ledger.jsonl"', 'path = "second.jsonl"'))
     with pytest.raises(BudgetError, match="did not pay"):
-        generate(prepare(land.run, land.base), tmp_path / "more", base=land.base)
+        generate_release(prepare(land.run, land.base), tmp_path / "more", base=land.base)
     assert n_intents(tmp_path / "second.jsonl") == 0
 
 
@@ -208,7 +208,7 @@ def test_contradicting_facts_are_refused_before_noise(tmp_path: Path) -> None:
     (tmp_path / "leaves.csv").write_text("\n".join([lines[0], *(",".join(r) for r in rows)]) + "\n")
     before = (tmp_path / "ledger.jsonl").read_bytes()
     with pytest.raises(InfeasibleError) as caught:
-        generate(prepare(land.run, land.base), tmp_path / "more", base=land.base)
+        generate_release(prepare(land.run, land.base), tmp_path / "more", base=land.base)
     assert (caught.value.code, caught.value.node) == ("I020", row[0])
     assert before == (tmp_path / "ledger.jsonl").read_bytes()
 

@@ -14,7 +14,7 @@ from tests.helpers.folders import files
 from tests.helpers.interval_census import release
 from tests.helpers.sections import cut_small
 from tests.helpers.small_release import edit_table, reseal
-from topdown.app import RunOptions, generate, interval, tables, verify_and_solve
+from topdown.app import RunOptions, generate_release, interval, tables, verify_and_solve
 from topdown.measure import read_microdata
 from topdown.plan import load_context, prepare
 from topdown.practice import open_truth
@@ -31,7 +31,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     shutil.copytree(folder / "release", folder / "whole")
     with pytest.MonkeyPatch.context() as patch:
         cut_small(patch)
-        generate(prepare(folder / "run.toml"), folder / "release", RunOptions(csv=True, workers=2))
+        generate_release(prepare(folder / "run.toml"), folder / "release", RunOptions(csv=True, workers=2))
     return folder / "whole", folder / "release"
 
 
@@ -81,7 +81,7 @@ def test_an_extension_keeps_a_base_in_sections(tmp_path: Path, monkeypatch: pyte
     cut_small(monkeypatch)
     land = make_land(tmp_path, 3, n_blocks=7)
     out = land.folder / "more"
-    generate(prepare(land.run, land.base), out, base=land.base)
+    generate_release(prepare(land.run, land.base), out, base=land.base)
     parts = sorted((out / "base" / "persons").iterdir())
     assert len(parts) > 1
     assert [path.read_bytes() for path in parts] == [

@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers.ledgers import with_ledger
 from topdown.app import warm_up
-from topdown.app.pipeline import measure
+from topdown.app.pipeline import measure_release
 from topdown.plan import load_context, prepare
 from topdown.practice.synth import synth
 from topdown.solve import (
@@ -49,7 +49,7 @@ def test_slices_cost_little(tmp_path: Path, reading: list[float]) -> None:
     """A worker that opens every file for every slice, or derives again what all share, spends its time on that."""
     prepared = prepare(with_ledger(synth(tmp_path, people=200_000, seed=5).run_file))
     release = tmp_path / "release"
-    measure(prepared, release)
+    measure_release(prepared, release)
     walk = open_release(release, load_context(release))
     warm_up()
     cutter, geography = make_partitioner(walk), walk.context.geography

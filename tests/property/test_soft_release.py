@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from tests.helpers.extension import INVARIANTS, make_land
-from topdown.app import generate
+from topdown.app import generate_release
 from topdown.measure import read_microdata
 from topdown.model import Histogram
 from topdown.plan import load_context, prepare
-from topdown.solve import SoftRuleRepair, solve
+from topdown.solve import SoftRuleRepair, solve_answers
 
 DWELLING, SEX, AGE = np.unravel_index(np.arange(18), (3, 2, 3))
 AT_HOME = DWELLING == 0
@@ -51,7 +51,7 @@ def release(census: solved.Census, seed: int, size: float, *, workers: int = 1) 
     """Solve a census from noisy answers."""
     exact, tables = policies.exact_values(census), policies.exact_tables(census)
     answers = solved.noisy(census, seed, size=size)
-    return solve(census.context, answers, exact, tables=tables, workers=workers)
+    return solve_answers(census.context, answers, exact, tables=tables, workers=workers)
 
 
 def check_listed(
@@ -181,7 +181,7 @@ def extended(folder: Path, seed: int, *, by_job: bool, rules: bool = True) -> tu
     text = path.read_text(encoding="utf-8")
     assert text.startswith(INVARIANTS)
     path.write_text(text + MORE_SOFT * rules, encoding="utf-8")
-    generate(prepare(land.run, land.base), land.folder / "more", base=land.base)
+    generate_release(prepare(land.run, land.base), land.folder / "more", base=land.base)
     out = land.folder / "more"
     document = json.loads((out / "solve.json").read_text(encoding="utf-8"))
     context = load_context(out)

@@ -20,7 +20,7 @@ from topdown.solve import (
     can_split,
     find_node_conflict,
     relax_to_feasible,
-    solve,
+    solve_answers,
 )
 from topdown.solve import table_changes as conflict
 
@@ -148,7 +148,9 @@ def test_populations_never_change(seed: int) -> None:
         patch.setattr(
             "topdown.solve.solve_stage.choose_cut", lambda *_: (1, 10**9)
         )  # one run: nodes keep their numbers
-        result = solve(census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census))
+        result = solve_answers(
+            census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census)
+        )
     for depth, table in enumerate(result.leaves.whole().at_every_level(census.context.geography)[:-1]):
         totals = {(depth, i): n for i, n in enumerate(table.totals().tolist()) if n}
         assert totals == {key: n for key, n in seen.items() if key[0] == depth}

@@ -16,7 +16,7 @@ from tests.helpers import four_levels, policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.sections import cut_small
-from topdown.app import RunOptions, generate
+from topdown.app import RunOptions, generate_release
 from topdown.errors import NoSplitError
 from topdown.model import (
     ConstraintSystem,
@@ -261,7 +261,7 @@ def test_generate_never_unpacks_the_leaf_table(tmp_path: Path, monkeypatch: pyte
         return unpacked(self)
 
     monkeypatch.setattr(PackedTable, "whole", whole)
-    made = generate(prepared, tmp_path / "release", RunOptions(csv=True))
+    made = generate_release(prepared, tmp_path / "release", RunOptions(csv=True))
     assert made.n_records == 500
     assert asked
     assert n_leaves not in asked, "the miniature of the rehearsal has fewer leaves"
@@ -277,7 +277,7 @@ def test_the_whole_folder_is_the_same_for_other_runs_and_workers(
     assert made.run_file is not None
     prepared = prepare(with_ledger(made.run_file))
     release = tmp_path / "release"
-    generate(prepared, release)
+    generate_release(prepared, release)
     first = contents(release)
     for path in [
         release / name for name in first if not name.startswith(("measurements/", "public/", "plan"))
@@ -287,7 +287,7 @@ def test_the_whole_folder_is_the_same_for_other_runs_and_workers(
     monkeypatch.setattr(solve, "RUN_LEAVES", 5)
     monkeypatch.setattr(sections, "CHECKPOINT_LEAVES", 20)
     monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
-    generate(prepared, release, RunOptions(workers=workers))
+    generate_release(prepared, release, RunOptions(workers=workers))
     again = contents(release)
     assert first.keys() == again.keys()
     assert [name for name in first if first[name] != again[name]] == []

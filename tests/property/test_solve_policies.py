@@ -15,7 +15,7 @@ from tests.helpers.depth import DEPTH
 from topdown.errors import ConfigError, InfeasibleError, InternalError
 from topdown.model import split_polytopes as polytopes
 from topdown.solve import release_facts as level_facts
-from topdown.solve import solve
+from topdown.solve import solve_answers
 from topdown.solve.implied import plan_verdicts
 
 
@@ -29,7 +29,7 @@ def test_every_policy_keeps_every_promise(policy: str, seed: int, size: float) -
         census = policies.make_census(Path(folder), seed, (policies.POLICIES | policies.ONE_OF_EACH)[policy])
         answers = solved.noisy(census, seed + 1, size=size)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
-        result = solve(census.context, answers, exact, tables=tables)
+        result = solve_answers(census.context, answers, exact, tables=tables)
     policies.check_promises(census, result.leaves.whole())
     assert result.document["failsafe"] == []
     for level, verdict in zip(result.document["levels"], plan_verdicts(census.context), strict=True):
@@ -52,7 +52,7 @@ def test_a_broken_promise_about_rounding_stops_the_solve(
     better = tuple(replace(v, kind="complete_integral") for v in said)
     monkeypatch.setattr(level_facts, "plan_verdicts", lambda _: better)
     with pytest.raises(InternalError) as caught:
-        solve(census.context, solved.noisy(census, 2), policies.exact_values(census))
+        solve_answers(census.context, solved.noisy(census, 2), policies.exact_values(census))
     assert caught.value.code == "X041"
 
 
@@ -63,7 +63,7 @@ def test_soft_rules_may_leave_the_flow_without_breaking_a_promise(tmp_path: Path
     for seed in range(6):
         census = policies.make_census(tmp_path / str(seed), seed, more)
         answers = solved.noisy(census, seed + 1, size=6.0)
-        result = solve(census.context, answers, policies.exact_values(census))
+        result = solve_answers(census.context, answers, policies.exact_values(census))
         policies.check_promises(census, result.leaves.whole())
         said = plan_verdicts(census.context)
         assert {v.kind for v in said} == {"complete_integral"}
@@ -76,7 +76,7 @@ def test_soft_rules_may_leave_the_flow_without_breaking_a_promise(tmp_path: Path
 def test_without_noise_the_truth_comes_back(policy: str, tmp_path: Path) -> None:
     """Limits that cut into the truth would show here first."""
     census = policies.make_census(tmp_path, 3, policies.POLICIES[policy])
-    result = solve(census.context, solved.noisy(census, 0, size=0.0), policies.exact_values(census))
+    result = solve_answers(census.context, solved.noisy(census, 0, size=0.0), policies.exact_values(census))
     truth = census.truth[-1]
     np.testing.assert_array_equal(
         result.leaves.whole().dense(0, truth.n_nodes), truth.dense(0, truth.n_nodes)
@@ -91,7 +91,9 @@ def test_without_implied_constraints_the_failsafe_saves_the_release(seed: int) -
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         census = policies.make_census(Path(folder), seed, policies.MIXED)
         patch.setattr(polytopes, "MAX_KINDS", 0)
-        result = solve(census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census))
+        result = solve_answers(
+            census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census)
+        )
     policies.check_promises(census, result.leaves.whole())
     for use in result.document["failsafe"]:
         assert use["distance"] % 2 == 0
@@ -108,7 +110,9 @@ def test_the_failsafe_is_used_and_names_what_conflicts(
     uses = []
     for seed in range(40):
         census = policies.make_census(tmp_path / str(seed), seed, policies.MIXED)
-        result = solve(census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census))
+        result = solve_answers(
+            census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census)
+        )
         uses += result.document["failsafe"]
     assert uses
     assert any("at least two people per dormitory" in use["constraints"] for use in uses)
@@ -119,7 +123,7 @@ def test_one_or_two_workers_report_the_same_failsafe(tmp_path: Path, monkeypatch
     monkeypatch.setattr(polytopes, "MAX_KINDS", 0)
     census = policies.make_census(tmp_path, 5, policies.MIXED, n_blocks=50)
     answers, exact = solved.noisy(census, 6, size=8.0), policies.exact_values(census)
-    one, two = (solve(census.context, answers, exact, workers=n) for n in (1, 2))
+    one, two = (solve_answers(census.context, answers, exact, workers=n) for n in (1, 2))
     assert one.document == two.document
     np.testing.assert_array_equal(one.leaves.whole().count, two.leaves.whole().count)
 
@@ -141,13 +145,13 @@ def test_totals_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     exact = policies.exact_values(census)
     answers = solved.noisy(census, 3)
     with pytest.raises(InfeasibleError) as caught:
-        solve(census.context, answers, exact | {"land": exact["land"] + 1})
+        solve_answers(census.context, answers, exact | {"land": exact["land"] + 1})
     assert caught.value.node == "0"
     closed = np.flatnonzero(~census.context.rules.inhabited[-1])
     block = exact["block"].copy()
     block[closed[0] if len(closed) else 0] = 3 if len(closed) else 0
     with pytest.raises(InfeasibleError) as caught:
-        solve(census.context, answers, {"block": block})
+        solve_answers(census.context, answers, {"block": block})
     assert caught.value.code == "I013"
 
 
@@ -205,7 +209,7 @@ def test_exact_tables_without_noise_give_the_truth(policy: str, tmp_path: Path) 
     """An exact table set up wrongly would move people even where nothing is noisy."""
     census = policies.make_census(tmp_path, 3, policies.POLICIES[policy])
     answers, tables = solved.noisy(census, 0, size=0.0), policies.exact_tables(census)
-    result = solve(census.context, answers, policies.exact_values(census), tables=tables)
+    result = solve_answers(census.context, answers, policies.exact_values(census), tables=tables)
     truth = census.truth[-1]
     np.testing.assert_array_equal(
         result.leaves.whole().dense(0, truth.n_nodes), truth.dense(0, truth.n_nodes)
@@ -224,7 +228,9 @@ def test_passes_that_cross_exact_tables_keep_them(passes: str, seed: int, size: 
     with tempfile.TemporaryDirectory() as folder:
         census = policies.make_census(Path(folder), seed, more, run=text)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
-        result = solve(census.context, solved.noisy(census, seed + 1, size=size), exact, tables=tables)
+        result = solve_answers(
+            census.context, solved.noisy(census, seed + 1, size=size), exact, tables=tables
+        )
     policies.check_promises(census, result.leaves.whole())
     for level in result.document["levels"]:
         assert level["max_kkt_residual_persons"] <= 1e-2  # a table fixed to 1e-7 can leave a pass no room
@@ -241,13 +247,13 @@ def test_exact_tables_that_contradict_are_refused(tmp_path: Path) -> None:
     )
     moved = tables["homes"] + np.array([[1, -1, 0]])
     with pytest.raises(InfeasibleError, match="sum of the exact tables below") as caught:
-        solve(census.context, answers, exact, tables=tables | {"homes": moved})
+        solve_answers(census.context, answers, exact, tables=tables | {"homes": moved})
     assert (caught.value.code, caught.value.node) == ("I013", "0")
     swapped = tables["both"].copy()
     swapped[1] = swapped[1][[4, 5, 2, 3, 0, 1]]  # everybody at home in barracks, and the other way round
     land = swapped.sum(axis=0).reshape(3, 2).sum(axis=1)[None, :]
     with pytest.raises(InfeasibleError) as caught:
-        solve(census.context, answers, exact, tables={"both": swapped, "homes": land})
+        solve_answers(census.context, answers, exact, tables={"both": swapped, "homes": land})
     assert caught.value.code == "I013"
     assert caught.value.node is not None
 
@@ -260,7 +266,7 @@ def test_a_root_table_against_the_facts_is_refused(tmp_path: Path) -> None:
     wrong[0, 0], wrong[0, 3], wrong[0, 2] = wrong[0].sum() - 1, 1, 0  # one person in dormitories
     wrong[0, [1, 4, 5]] = 0
     with pytest.raises(InfeasibleError) as caught:
-        solve(
+        solve_answers(
             census.context, solved.noisy(census, 3), policies.exact_values(census), tables={"adults": wrong}
         )
     assert (caught.value.code, caught.value.node) == ("I013", "0")
@@ -277,7 +283,7 @@ def test_the_failsafe_keeps_exact_tables(seed: int) -> None:
         patch.setattr(polytopes, "MAX_KINDS", 0)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
         try:
-            result = solve(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
+            result = solve_answers(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
         except InfeasibleError:  # a plan of so many kinds with exact tables that cross is refused (C074)
             reject()
     policies.check_promises(census, result.leaves.whole())
@@ -293,7 +299,7 @@ def test_the_failsafe_with_exact_tables_is_used(tmp_path: Path, monkeypatch: pyt
         census = policies.make_census(tmp_path / str(seed), seed, more)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
         with suppress(InfeasibleError):  # refused (C074) outside tests, as above
-            result = solve(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
+            result = solve_answers(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
             uses += result.document["failsafe"]
     assert uses
     assert any("both" in use["constraints"] for use in uses)

@@ -13,7 +13,7 @@ from tests.helpers.depth import repeats
 from tests.helpers.random_census import draw, make_random_census
 from topdown.errors import ConfigError
 from topdown.model import split_polytopes as polytopes
-from topdown.solve import Solved, solve
+from topdown.solve import Solved, solve_answers
 
 seeds = st.integers(0, 10_000_000)
 SIZES = st.sampled_from([0.0, 0.3, 3.0, 30.0, 300.0])  # of the noise, against the planned one
@@ -35,7 +35,7 @@ def census_of(seed: int, *, plain: bool = False) -> solved.Census:
 def solve_all(census: solved.Census, seed: int, size: float) -> Solved:
     """Solve a census from noisy answers and check that everything was solved and proved."""
     exact, tables = policies.exact_values(census), policies.exact_tables(census)
-    result = solve(census.context, solved.noisy(census, seed, size=size), exact, tables=tables)
+    result = solve_answers(census.context, solved.noisy(census, seed, size=size), exact, tables=tables)
     policies.check_promises(census, result.leaves.whole())
     assert not len(result.leaves.whole().count) or result.leaves.whole().count.min() > 0
     for level in result.document["levels"]:

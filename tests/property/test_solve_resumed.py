@@ -15,7 +15,7 @@ from tests.helpers.folders import files
 from tests.helpers.killed import die, is_killed
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.sections import solve_small, unsolve
-from topdown.app import RunOptions, generate
+from topdown.app import RunOptions, generate_release
 from topdown.plan import PreparedRun, prepare
 from topdown.practice.synth import synth
 from topdown.progress import silent
@@ -130,7 +130,7 @@ def test_killed_between_any_two_parts(tmp_path: Path, workers: int) -> None:
     made = synth(tmp_path / "in", people=3_000, schema="toy", seed=6)
     prepared = prepare(with_ledger(made.run_file))
     release = tmp_path / "release"
-    generate(prepared, release)
+    generate_release(prepared, release)
     whole = files(release)
     ledger = prepared.ledger_path.read_bytes()
     unsolve(release)
@@ -158,6 +158,6 @@ def killed_after_a_part(prepared: PreparedRun, release: Path, workers: int) -> b
             die()
 
         Checkpoints._write = last
-        generate(prepared, release, RunOptions(workers=workers))
+        generate_release(prepared, release, RunOptions(workers=workers))
 
     return is_killed(act)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.folders import files
 from tests.helpers.ledgers import with_ledger
-from topdown.app import RunOptions, generate
+from topdown.app import RunOptions, generate_release
 from topdown.plan import RunFileAnswers, load_context, prepare, run_file_text
 from topdown.solve import Checkpoints, solve_folder
 from topdown.solve import solve_stage as solve
@@ -38,7 +38,7 @@ def test_twenty_sections_and_any_stop_give_the_same_folder(
         run_file_text("pl94", "pl94_2020", DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run, **names)
     )
     prepared, release = prepare(with_ledger(run)), tmp_path / "release"
-    generate(prepared, release, RunOptions(workers=2))
+    generate_release(prepared, release, RunOptions(workers=2))
     whole = files(release)
     for name in whole:
         if not name.startswith(("measurements/", "public/", "plan")):
@@ -68,7 +68,7 @@ def test_twenty_sections_and_any_stop_give_the_same_folder(
             solve_folder(release, context, work=release / "work", workers=workers)
     assert len(list((release / "work").glob("section-*.parquet"))) == 12
     monkeypatch.setattr(Checkpoints, "write_section", write)
-    generate(prepared, release, RunOptions(workers=5))
+    generate_release(prepared, release, RunOptions(workers=5))
     again = files(release)
     assert whole.keys() == again.keys()
     assert [name for name in whole if whole[name] != again[name]] == []

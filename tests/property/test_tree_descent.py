@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from tests.helpers import policies, random_census, solved
 from tests.helpers.dense_tree import Case, Dense, solve_densely
 from tests.helpers.tree_census import case_of, with_tree
-from topdown.solve import FixedTable, Node, PassRows, Tally, TopDownSolver, make_top_down_solver, solve
+from topdown.solve import (
+    FixedTable,
+    Node,
+    PassRows,
+    Tally,
+    TopDownSolver,
+    make_top_down_solver,
+    solve_answers,
+)
 from topdown.solve.least_squares import PerChild
 from topdown.solve.tree import TreeStatistics
 from topdown.solve.tree import tree_objective as objective
@@ -42,7 +50,7 @@ def test_promises_hold_whatever_splits_are_fitted_to(
         monkeypatch.setattr(objective, "MOST_WRITTEN_OUT", 0)
     census = with_tree(policies.make_census(tmp_path, 3, policies.POLICIES[policy]))
     answers = solved.noisy(census, 4, size=2.0)
-    result = solve(
+    result = solve_answers(
         census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
     )
     policies.check_promises(census, result.leaves.whole())
@@ -57,7 +65,7 @@ def test_random_censuses_keep_their_promises(seed: int, tmp_path: Path) -> None:
     """Any schema, geography and rules that a plan accepts must be solved or left to own measurements by name."""
     census = with_tree(random_census.make_random_census(tmp_path, seed))
     answers = solved.noisy(census, seed)
-    result = solve(
+    result = solve_answers(
         census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
     )
     policies.check_promises(census, result.leaves.whole())
@@ -67,8 +75,8 @@ def test_random_censuses_keep_their_promises(seed: int, tmp_path: Path) -> None:
 def test_workers_do_not_change_a_byte(toy: solved.Census) -> None:
     """The estimate is made once and inherited; a worker that made its own could differ."""
     answers = solved.noisy(toy, 6)
-    one = solve(toy.context, answers, toy.exact, workers=1)
-    two = solve(toy.context, answers, toy.exact, workers=2)
+    one = solve_answers(toy.context, answers, toy.exact, workers=1)
+    two = solve_answers(toy.context, answers, toy.exact, workers=2)
     assert one.document == two.document
     assert np.array_equal(one.leaves.whole().count, two.leaves.whole().count)
     assert np.array_equal(one.leaves.whole().cell, two.leaves.whole().cell)
@@ -89,7 +97,7 @@ def test_a_leaf_split_of_the_same_parent_is_that_of_own_measurements(toy: solved
 def test_inner_answers_are_read_once(toy: solved.Census) -> None:
     """Once the statistics are made the descent reads leaves only; inner answers read again would count twice."""
     answers = solved.noisy(toy, 8)
-    expected = solve(toy.context, answers, toy.exact).leaves.whole()
+    expected = solve_answers(toy.context, answers, toy.exact).leaves.whole()
     descent = descent_of(toy, answers)
     nodes = [descent.root(Tally())]
     zeros = tuple(values if i == 2 else np.zeros_like(values) for i, values in enumerate(answers.values))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from topdown.app.input_reference import file_tables, key_texts, reference
     from topdown.app.make_release import check_start, measure, run_in_folder, spending
     from topdown.app.noise_law import LARGEST_DELTA, law_document, law_of, noise_document, read_law
-    from topdown.app.pipeline import RunOptions, generate, solve_release, warm_up
+    from topdown.app.pipeline import RunOptions, generate_release, solve_release, warm_up
     from topdown.app.plan_summary import (
         budget_grid,
         fitted_by_no_pass,
@@ -200,7 +200,7 @@ __all__ = [
     "first_loss",
     "fitted_by_no_pass",
     "fitting_invariants",
-    "generate",
+    "generate_release",
     "grid_of_wish",
     "header_if_readable",
     "ignoring_the_rest",

@@ -99,7 +99,7 @@ def generate(
     planned = _opened_plan(run, None, leaves)
     target = _checked_start(planned, out, None, resume=resume, final=final)
     with spending(planned):
-        return pipeline.generate(planned.prepared, target, options)
+        return pipeline.generate_release(planned.prepared, target, options)
 
 
 @public_function
@@ -138,7 +138,7 @@ def measure(
     planned = _opened_plan(run, below, leaves)
     target = _checked_start(planned, out, below, resume=resume, final=final)
     with spending(planned):
-        return pipeline.measure(planned.prepared, target, options, base=below)
+        return pipeline.measure_release(planned.prepared, target, options, base=below)
 
 
 def _opened_plan(run: PathText | Planned, base: Path | None, leaves: ArrowTable | None) -> Planned:
@@ -228,7 +228,7 @@ def extend(
     planned = _opened_plan(run, below, leaves)
     target = _checked_start(planned, out, below, resume=resume, final=final)
     with spending(planned):
-        return pipeline.generate(planned.prepared, target, options, base=below)
+        return pipeline.generate_release(planned.prepared, target, options, base=below)
 
 
 def check_start(

@@ -135,7 +135,7 @@ def check_one_ledger(prepared: PreparedRun) -> None:
         )
 
 
-def generate(
+def generate_release(
     prepared: PreparedRun, out: Path, options: RunOptions = USUAL, *, base: Path | None = None
 ) -> GenerateResult:
     """Make a release, or an extension of a published one, or go on with one that was interrupted.
@@ -168,10 +168,10 @@ def generate(
         return finish_release(context, out, prepared.ledger_path, paid, clock, options)
 
 
-def measure(
+def measure_release(
     prepared: PreparedRun, out: Path, options: RunOptions = USUAL, *, base: Path | None = None
 ) -> Measure:
-    """Do the part of `generate` that opens the records."""
+    """Do the part of `generate_release` that opens the records."""
     clock = StageClock()
     if base is not None:
         check_base(prepared, base, options.report)

@@ -115,7 +115,7 @@ class Solved:
     numbers: TreeEstimates | None = None
 
 
-def solve(
+def solve_answers(
     context: PublicContext,
     answers: NoisyAnswers,
     exact: dict[str, Ints],
@@ -161,7 +161,7 @@ def solve_tree(
     finished section are put away in few bytes.
 
     Args:
-        solver: the solver. context: plan and public facts. workers, report: see `solve`.
+        solver: the solver. context: plan and public facts. workers, report: see `solve_answers`.
         kept: where finished parts are kept, and found after a stop; None: nowhere.
     """
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
@@ -439,7 +439,7 @@ def solve_folder(
         release: folder with plan, public facts and measurements. context: of that plan.
         solver: from `open_release`, if it is there already.
         work: folder of finished parts (`Checkpoints`); None: nothing is kept.
-        workers, report: see `solve`.
+        workers, report: see `solve_answers`.
     """
     solver = solver or open_release(release, context)
     inputs = inputs_sha256(release, context.plan)

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from tests.helpers.ledgers import n_intents, with_ledger
 from tests.helpers.runs import write_census
-from topdown.app import generate, write_as_charged
+from topdown.app import generate_release, write_as_charged
 from topdown.errors import ConfigError, DataError
 from topdown.measure import run_ledger
 from topdown.plan import PreparedRun, prepare
@@ -95,7 +95,7 @@ def test_what_verify_would_refuse_is_not_charged(
     before = prepared.ledger_path.read_bytes()
     mutate(monkeypatch)
     with pytest.raises(ConfigError) as caught:
-        generate(prepared, tmp_path / "release")
+        generate_release(prepared, tmp_path / "release")
     assert caught.value.code == "C079"
     assert dict(caught.value.details)["found"] == found
     assert where in str(caught.value)
@@ -114,7 +114,7 @@ def test_a_law_that_verify_does_not_know_is_refused_unspent(
     others = {name: law for name, law in noise_laws.LAWS.items() if name != "two_sided_geometric"}
     monkeypatch.setattr(noise_laws, "LAWS", others)
     with pytest.raises(ConfigError, match="is not checked") as caught:
-        generate(prepared, tmp_path / "release")
+        generate_release(prepared, tmp_path / "release")
     assert caught.value.code == "C077"
     assert before == prepared.ledger_path.read_bytes()
 
@@ -140,12 +140,12 @@ def test_a_preflight_that_cannot_be_removed_stops_the_run_uncharged(
 
     monkeypatch.setattr(shutil, "rmtree", too_few_files)
     with pytest.raises(DataError) as caught:
-        generate(prepared, out)
+        generate_release(prepared, out)
     assert caught.value.code == "D050"
     assert before == prepared.ledger_path.read_bytes()
     assert (out / ".rehearsal").exists()
     monkeypatch.undo()
-    generate(prepared, out)
+    generate_release(prepared, out)
     assert not (out / ".rehearsal").exists()
 
 
@@ -159,7 +159,7 @@ def test_what_is_rehearsed_is_what_the_certificate_says(tmp_path: Path) -> None:
         write_as_charged(prepared, certified_privacy(prepared.context.policy), copy)
         assert before == prepared.ledger_path.read_bytes()
         out = tmp_path / release
-        made = generate(prepared, out)
+        made = generate_release(prepared, out)
         assert made.checks.ok
         rehearsed, sealed = (undated(at / "certificate.json") for at in (copy, out))
         assert rehearsed == sealed

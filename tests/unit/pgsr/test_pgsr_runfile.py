@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import fields
 
 from pgsr import Budget, LedgerFile, Plan, Policy, Sizes
-from pgsr.group_commands import release, verify
+from pgsr.group_commands import release_command, verify_command
 from pgsr.run_settings import RunFile, ledger_of, plan_of, policy_of, settings_of, source_of
 from topdown.errors import ConfigError
 from topdown.inputs import ControlTotals
@@ -42,8 +42,8 @@ sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
 
 def test_every_key_has_its_option():
     """A key without an option, or the other way, would be a decision that one of the two cannot make."""
-    options = {parameter.name for parameter in release.params}
-    of_every_screen = {parameter.name for parameter in verify.params}
+    options = {parameter.name for parameter in release_command.params}
+    of_every_screen = {parameter.name for parameter in verify_command.params}
     keys = {field.name for field in fields(RunFile)}
     assert keys | {"run", "again", "resume", "approve", "yes"} == options - of_every_screen
 

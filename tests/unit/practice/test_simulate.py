@@ -17,7 +17,7 @@ from topdown.measure import encode_part, level_drawer, plan_parts
 from topdown.plan import PreparedRun, prepare
 from topdown.practice import ErrorSums, Replicate, open_simulation, open_truth, simulate
 from topdown.privacy import AesBits, SimulationBits
-from topdown.solve import AnswersInMemory, MeasurementReader, exact_tables, exact_totals, solve
+from topdown.solve import AnswersInMemory, MeasurementReader, exact_tables, exact_totals, solve_answers
 
 WHY = "made up for this test"
 
@@ -142,7 +142,7 @@ def test_replicates_are_solved_as_a_release_is(prepared: PreparedRun, census: Pa
     exact = open_truth(census / "persons.csv.gz", context)[1].exact
     nodes = tuple(np.flatnonzero(inside) for inside in context.inhabited)
     for made in simulate(prepared, census / "persons.csv.gz", seed=3, replicates=2):
-        again = solve(
+        again = solve_answers(
             context,
             AnswersInMemory(nodes, made.noisy),
             exact_totals(context, exact),
@@ -168,7 +168,7 @@ def test_answers_in_memory_and_in_files_lead_to_the_same_microdata(
     nodes = tuple(np.flatnonzero(inside) for inside in context.inhabited)
     answers = AnswersInMemory(nodes, tuple(np.concatenate(parts) for parts in held))
     a, b = (
-        solve(context, source, totals, tables=tables).leaves.whole()
+        solve_answers(context, source, totals, tables=tables).leaves.whole()
         for source in (MeasurementReader(tmp_path, context), answers)
     )
     assert all(np.array_equal(getattr(a, k), getattr(b, k)) for k in ("node", "cell", "count"))

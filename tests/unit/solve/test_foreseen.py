@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers import policies, solved
 from tests.helpers.ledgers import with_ledger
-from topdown.app import generate
+from topdown.app import generate_release
 from topdown.app.plan_summary import plan_summary
 from topdown.errors import ConfigError
 from topdown.plan import prepare
@@ -51,7 +51,7 @@ def test_too_many_pieces_are_refused_before_anything_is_spent(
     assert caught.value.code == "C235"
     assert "12 pieces" in str(caught.value)
     with pytest.raises(ConfigError) as caught:
-        generate(prepared, tmp_path / "release")
+        generate_release(prepared, tmp_path / "release")
     assert caught.value.code == "C235"
     assert before == prepared.ledger_path.read_bytes()
 

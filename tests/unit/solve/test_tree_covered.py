@@ -12,7 +12,7 @@ from tests.helpers.small_release import make_context
 from tests.helpers.tree_census import with_tree
 from topdown.plan import Pass, PublicContext, load_settings, plan_from_document
 from topdown.resources import find
-from topdown.solve import solve
+from topdown.solve import solve_answers
 from topdown.solve.tree import choose_levels
 from topdown.solve.tree import coverage as covered
 
@@ -86,7 +86,7 @@ def test_a_release_that_no_level_is_covered_of_says_so(tmp_path: Path) -> None:
     census = policies.make_census(tmp_path, 3, policies.FEW)
     asked = with_tree(census)
     answers, exact = solved.noisy(census, 4), policies.exact_values(census)
-    own, tree = solve(census.context, answers, exact), solve(asked.context, answers, exact)
+    own, tree = solve_answers(census.context, answers, exact), solve_answers(asked.context, answers, exact)
     assert own.leaves.whole().count.tolist() == tree.leaves.whole().count.tolist()
     assert "statistics" not in own.document
     assert {"there are rules of the kind no_more_than"} == {

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 @click.option(
     "--digits", type=click.IntRange(6, 1000), default=17, show_default=True, help="Of the ball engines."
 )
-def account(
+def account_command(
     screen: Screen,
     *,
     rho: str | None,

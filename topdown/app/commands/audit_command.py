@@ -117,7 +117,7 @@ def _pair_words(pair: Pair) -> str:
     return f"{pair.secret}, by {of} ({view.score}): μ at least {low}, claimed at most {high}"
 
 
-def audit_ledger(screen: Screen, path: Path, deltas: tuple[str, ...], registry: Path | None) -> int:
+def _show_ledger_loss(screen: Screen, path: Path, deltas: tuple[str, ...], registry: Path | None) -> int:
     """Show what all charges of a ledger cost together; writes nothing."""
     said = to_builtins(topdown.audit_ledger(path, deltas=deltas, registry=registry))
     screen.document(said)
@@ -216,7 +216,7 @@ MOST_SHOWN = 5  # contradictions on the screen; topdown verify lists them all
 )
 @click.option("--plot", metavar="FILE.svg", type=Picture(), help="Draw the trade-off curve.")
 @click.option("--force", is_flag=True, help="Replace an existing plot.")
-def audit(
+def audit_command(
     screen: Screen,
     *,
     source: Path | None,
@@ -246,7 +246,7 @@ def audit(
             fix="see: topdown audit --help",
         )
     if ledger is not None:
-        return audit_ledger(screen, ledger, deltas, registry)
+        return _show_ledger_loss(screen, ledger, deltas, registry)
     if source is None:
         raise InternalError("no source", code="X001", fix="report it")
     if runs is not None:

@@ -106,7 +106,7 @@ def _show_finding(screen: Screen, finding: Finding, release: Path, said: set[tup
 @click.option("--all", "everything", is_flag=True, help="Show passed checks too when others fail.")
 @click.option("--solve", is_flag=True, help="Solve again from the measurements and compare the records.")
 @solving_options("Processes; default: one a core.", "--solve here, or on a Ray cluster.")
-def verify(screen: Screen, release: Path, *, everything: bool, solve: bool, solving: Solving) -> int:
+def verify_command(screen: Screen, release: Path, *, everything: bool, solve: bool, solving: Solving) -> int:
     """Check a release from its files alone.
 
     Needs no confidential data and no solver: sums, invariants, budget and ledger are
@@ -176,7 +176,7 @@ _MAIN_FIGURES = 6  # tables of a level shown without --details
 )
 @click.option("--no-count", is_flag=True, help="The records have no column count: each row is one.")
 @click.option("--details", is_flag=True, help="All tables, and their answers one by one.")
-def evaluate(
+def evaluate_command(
     screen: Screen,
     release: Path,
     *,
@@ -320,7 +320,7 @@ MOST_SHOWN = 40  # answers of a union on the screen
     help="Simulate N releases of this plan, the released records taken for true: errors of counts there.",
 )
 @click.option("--workers", metavar="N", default=1, show_default=True, type=click.IntRange(1), help="Of it.")
-def interval(
+def interval_command(
     screen: Screen,
     release: Path,
     *,
@@ -428,7 +428,7 @@ def _borders_text(cut: CutAreas) -> str:
     is_flag=True,
     help="Tables too large for zeros: every cell whose interval is not 0 to 0, instead of counts above 0.",
 )
-def tables(
+def tables_command(
     screen: Screen,
     release: Path,
     *,

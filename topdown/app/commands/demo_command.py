@@ -55,7 +55,7 @@ FILES = ("persons.csv.gz", "persons.csv.gz.made-up.json", "blocks.csv.gz", "run.
     help="The product; dhc_persons extends a release of pl94 in DIR-input/base.",
 )
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes for solving; default: one a core.")
-def demo(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
+def demo_command(screen: Screen, *, out: Path, schema: str, workers: int | None) -> int:
     """Make and check a release of a made-up county.
 
     Nobody in it is real. Running it again replaces the folders it made, and no other.

@@ -215,7 +215,7 @@ NAMES = ("college-town", "two-by-two", "appendix", "seven-counties")
 )
 @click.option("--node", metavar="GEOCODE", help="Area of the geography; default: the root.")
 @click.option("--example", type=click.Choice(NAMES), help="An example of the paper instead.")
-def implied(
+def implied_command(
     screen: Screen,
     *,
     invariants: str | None,

@@ -110,7 +110,7 @@ def _complete_files(ctx: click.Context, param: click.Parameter, text: str) -> li
     help="Folder of the ledger's registry; default: the records', or that of the run file if it is read-only.",
 )
 @click.option("--force", is_flag=True, help="Replace existing files; a copy of each is kept beside it.")
-def init(
+def init_command(
     screen: Screen,
     *,
     records: str,

@@ -65,7 +65,7 @@ ACTIONS = ("new", "show", "move", "attest", "refund")
     help="With move: folder where the registry was.",
 )
 @click.option("--head", is_flag=True, help="With show: one line, to be kept apart.")
-def ledger(
+def ledger_command(
     screen: Screen,
     *,
     action: Action,

@@ -43,7 +43,7 @@ def _complete_codes(ctx: click.Context, param: click.Parameter, text: str) -> li
     ),
 )
 @click.argument("code", required=False, shell_complete=_complete_codes)
-def explain(screen: Screen, *, code: str | None) -> int:
+def explain_command(screen: Screen, *, code: str | None) -> int:
     """Print the page of an error code."""
     return show_pages(screen, pages(), code, lambda found: Explain(pages=found), "topdown")
 
@@ -103,7 +103,7 @@ def _complete_names(ctx: click.Context, param: click.Parameter, text: str) -> li
     ),
 )
 @click.argument("name", required=False, shell_complete=_complete_names)
-def schema(screen: Screen, *, name: str | None) -> int:
+def schema_command(screen: Screen, *, name: str | None) -> int:
     """Print the JSON Schema of a document, or the reference of an input file.
 
     Every file and every --json output that starts with a type has a schema. Input files are run, schema, invariants,
@@ -182,7 +182,7 @@ SHELLS = ("bash", "zsh", "fish")
     json_option=False,
 )
 @click.argument("shell", type=click.Choice(SHELLS))
-def completion(screen: Screen, *, shell: str) -> int:
+def completion_command(screen: Screen, *, shell: str) -> int:
     """Print the completion script of a shell.
 
     It completes commands, options, bundled names and error codes.

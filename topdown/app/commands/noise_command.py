@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     help="Draw the law, or with --dependent those of five counts.",
 )
 @click.option("--force", is_flag=True, help="Let --out and --plot replace files.")
-def noise(
+def noise_command(
     screen: Screen,
     *,
     epsilon: str | None,

@@ -90,7 +90,7 @@ EXIT_DIFFERS = 5
 @click.option("--exit-code", is_flag=True, help="Save nothing; exit 5 if the saved plan differs.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to save the plan.")
-def plan(
+def plan_command(
     screen: Screen,
     run_file: Path,
     *,
@@ -178,7 +178,7 @@ def _saved_plan_verdict(target: Path, exists: bool, differs: bool) -> str:
 )
 @click.option("--goals", metavar="FILE", type=click.Path(path_type=Path), help="Tables that matter more.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-def tune(screen: Screen, run_file: Path, *, out: Path, goals: Path | None, force: bool) -> int:
+def tune_command(screen: Screen, run_file: Path, *, out: Path, goals: Path | None, force: bool) -> int:
     """Write a run file with shares that suit the tree estimate.
 
     Opens the run file and the public tables; neither records nor ledger. The budget stays what it is; only its parts

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     help="Level names, root first; default: the settings'. county:10000000 makes the first county that large.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
-def synth(
+def synth_command(
     screen: Screen, *, out: Path, people: int, schema: str, seed: int, settings: str, levels: str, force: bool
 ) -> int:
     """Write made-up records and areas to practise with.
@@ -138,7 +138,7 @@ def synth(
     default="",
     help="Why an unmarked FILE is public; stamped on the result.",
 )
-def simulate(
+def simulate_command(
     screen: Screen,
     source: Path,
     *,

@@ -1,7 +1,7 @@
 """A command line: finds a command without importing the others, and ends every run with a message and an exit code.
 
 Both programs are values of `Program`: their commands are a table of sections, each with names, what the command does,
-and the module that declares it under its own name.
+and the module with its function NAME_command.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from topdown.process import ignore_stops
 LEAST_ADDRESS_BYTES = 2**30  # of a process with the libraries; with 400 MB, OpenBLAS asks again and again
 _LOOKUPS = "lookup_commands"  # they need no library
 Commands = Mapping[str, Mapping[str, tuple[str, str]]]
-"""Title of a section -> command as typed -> (what it does, module of the package with a function of that name)."""
+"""Title of a section -> command as typed -> (what it does, module of the package with its function NAME_command)."""
 
 
 def as_typed(arguments: Sequence[str]) -> list[str]:
@@ -127,7 +127,7 @@ class _ListedGroup(click.Group):
                 if listed[cmd_name][1] != _LOOKUPS:
                     _refuse_little_memory()
                 module = importlib.import_module(f"{self.package}.{listed[cmd_name][1]}")
-                found: click.Command = getattr(module, cmd_name)
+                found: click.Command = getattr(module, f"{cmd_name}_command")
                 return found
         return None
 

@@ -56,7 +56,7 @@ SOLVING = ("Processes for solving; default: one a core.", "Solve here, or on a R
 @click.option(
     "--log-json", metavar="FILE", type=click.Path(path_type=Path), help="Write progress as JSON lines."
 )
-def generate(
+def generate_command(
     screen: Screen,
     source: Path,
     *,
@@ -131,7 +131,7 @@ def show_release(screen: Screen, made: GenerateResult) -> None:
 @solving_options(*SOLVING)
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
 @report_option
-def extend(
+def extend_command(
     screen: Screen,
     source: Path,
     *,
@@ -186,7 +186,7 @@ def extend(
 )
 @spending_options
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes that draw; default: one a core.")
-def measure(
+def measure_command(
     screen: Screen, source: Path, *, base: Path | None, workers: int | None, spending: Spending
 ) -> int:
     """Spend the budget once and write noisy answers only.
@@ -261,7 +261,7 @@ Targets = Literal["own", "tree"]
 @solving_options(*SOLVING)
 @click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
 @report_option
-def resolve(
+def resolve_command(
     screen: Screen,
     release: Path,
     *,

@@ -61,7 +61,9 @@ def show_report(screen: Screen, made: ReportWritten, command: str) -> int:
 )
 @click.argument("release", metavar="RELEASE", type=click.Path(path_type=Path))
 @report_options
-def report(screen: Screen, release: Path, *, out: Path, language: str, force: bool, check: bool) -> int:
+def report_command(
+    screen: Screen, release: Path, *, out: Path, language: str, force: bool, check: bool
+) -> int:
     """Write a report of a release or choice for people, as one HTML file.
 
     It says what the release is, how well people are protected, what is exact, how accurate it is and how it was made.
@@ -133,7 +135,7 @@ def show_export(screen: Screen, text: str, to: Any, out: Path | None, *, force: 
 )
 @click.argument("release", metavar="RELEASE", type=click.Path(path_type=Path))
 @export_options
-def export(screen: Screen, release: Path, *, to: str, out: Path | None, force: bool) -> int:
+def export_command(screen: Screen, release: Path, *, to: str, out: Path | None, force: bool) -> int:
     """Write what catalogues ask of a release or choice.
 
     It is made from the certificate and plan of the folder. Numbers are rounded up, exact fractions stand beside them;

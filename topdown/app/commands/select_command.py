@@ -73,7 +73,7 @@ _NEEDS = {"sites": ("candidates", "k"), "order": ("candidates",), "frequent": ("
 @click.option("--yes", is_flag=True, help="Spend without asking.")
 @click.option("--resume", is_flag=True, help="Go on with an interrupted choice.")
 @click.option("--again", is_flag=True, help="Choose a second time, and pay again.")
-def select(
+def select_command(
     screen: Screen,
     *,
     action: Action | None,

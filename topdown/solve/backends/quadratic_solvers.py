@@ -29,7 +29,7 @@ POLISHED_PERSONS = 1e-8
 TOLERANCES = (1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 
 
-def solve_with(name: str, problem: Problem) -> Solution:
+def solve_by_backend(name: str, problem: Problem) -> Solution:
     """Solve one problem of a dense quadratic with the named backend, not with ADMM (`least_squares.policy`).
 
     Raises:

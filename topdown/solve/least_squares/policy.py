@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import NoSplitError
-from topdown.solve.backends.quadratic_solvers import solve_with as solve_by
+from topdown.solve.backends.quadratic_solvers import solve_by_backend
 from topdown.solve.backends.scipy_programs import minimise_linear
 from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
@@ -91,11 +91,11 @@ def _with_bounds(problem: Problem, without: Solution, most_steps: int | None, po
 
 
 def solve_with(name: str, problem: Problem) -> tuple[Solution, float]:
-    """Solve one problem with the named backend; see `solve` and `backends.quadratic.solve_with`."""
+    """Solve one problem with the named backend; see `solve` and `backends.quadratic_solvers.solve_by_backend`."""
     if name == "admm":
         return solve(problem)
 
-    found = solve_by(name, problem)
+    found = solve_by_backend(name, problem)
     return found, residual_persons(problem, found)
 
 
@@ -151,7 +151,7 @@ def _by_interior_point(problem: Problem, found: Solution, residual: float) -> tu
     if n * n * m > MOST_INTERIOR:
         return found, residual
     try:
-        other = solve_by("interior", problem)
+        other = solve_by_backend("interior", problem)
     except (RuntimeError, np.linalg.LinAlgError):  # singular to working precision: what was found stands
         return found, residual
     theirs = residual_persons(problem, other)
