@@ -280,27 +280,6 @@ def test_moved_records_take_their_registry_along(topdown, run):
     ] == {"rho": "4"}
 
 
-def test_a_ledger_with_a_witness_of_the_former_format_is_taken_over(topdown, run):
-    """An office that has spent under the former format goes on with its ledger, and an old copy is refused."""
-    assert release(topdown, run, "r0").code == 0
-    book = read_ledger(LEDGER)
-    ledger = registry().name.split(".")[0].removeprefix("ledger-")
-    registry().unlink()
-    seen = {"type": "topdown.ledger_witness", "version": 1, "ledger": ledger}
-    seen |= {"records": len(book.entries), "head": book.head}
-    witness = Path(f"toy/ledger-{ledger}.witness.json")
-    witness.write_text(json.dumps(seen))
-    whole = LEDGER.read_bytes()
-    assert release(topdown, run, "r1", "--again").document["code"] == "B016"
-    LEDGER.write_bytes(first_line())
-    assert topdown("ledger", "move", run, "--json").document["code"] == "B008"
-    LEDGER.write_bytes(whole)
-    assert topdown("ledger", "move", run).code == 0
-    assert not witness.exists()
-    assert f'"head":"{book.head}","kind":"taken over"' in registry().read_text()
-    assert release(topdown, run, "r1", "--again").code == 0
-
-
 def test_the_head_that_is_kept_apart_is_that_of_the_last_line(topdown, run):
     """An office compares it with the ledger later: record N of the ledger must have this hash."""
     said = topdown("ledger", "show", run, "--head", width=300).out

@@ -12,10 +12,9 @@ come; without it the ledger is not accepted, and an older copy of the ledger is 
 from __future__ import annotations
 
 import errno
-import json
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,7 +49,6 @@ from topdown.privacy.ledger.ledger_records import (
 from topdown.privacy.ledger.registry import (
     LedgerLocation,
     Registry,
-    TakenOver,
     elsewhere,
     new_registry,
     other_registries,
@@ -482,35 +480,27 @@ def _refuse_second(place: LedgerLocation, disk: Disk) -> None:
 
 
 def move_ledger(place: LedgerLocation, before: Path | None = None, disk: Disk | None = None) -> Registry:
-    """Write down that ledger, records or registry lie elsewhere now, or take over a ledger of the former format.
-
-    A ledger of the former format has a witness, `ledger-ID.witness.json`, in place of a registry. The registry that
-    takes its place says what the witness had seen.
+    """Write down that ledger, records or registry lie elsewhere now.
 
     Args:
         place: where they lie now.
-        before: folder of the registry, or of the witness, if it is not at its new place yet.
+        before: folder of the registry, if it is not at its new place yet.
         disk: another model of the disk, for tests.
 
     Returns: the registry as it is now.
 
     Raises:
-        BudgetError: neither registry nor witness is there (B016); the ledger is still where it was, too (B018); it is
+        BudgetError: no registry is there (B016); the ledger is still where it was, too (B018); it is
             an older copy (B008); or another ledger serves the data set (B017).
     """
     disk = disk or Disk()
     folders = (place.registry_folder, *((before,) if before is not None else ()))
     found = next(filter(None, (read_registry(registry_path(f, place.id), disk) for f in folders)), None)
-    witness = next((w for f in folders if disk.read(w := _former_witness(f, place.id))), None)
 
     def registry_for(book: Book) -> Registry:
-        made = found
-        if made is None and witness is not None:
-            made = _taken_over(place, witness, book, disk)
-        elif made is None:
-            made = registry_of(place, disk)  # says that it is missing
-        made.check(book, place.path)
-        return made
+        known = found or registry_of(place, disk)  # which says that it is missing
+        known.check(book, place.path)
+        return known
 
     with _folder_held(place.registry_folder, disk), _locked_ledger(place, registry_for, disk) as ledger:
         _refuse_second(place, disk)
@@ -519,16 +509,11 @@ def move_ledger(place: LedgerLocation, before: Path | None = None, disk: Disk | 
             raise elsewhere(registry, place.path)
         moved = registry.with_ledger(place.path).moved_to(place.registry_folder)
         ledger._tell_registry(moved.of_book(ledger.book, place.records))
-        left = [path for f in folders for path in (registry_path(f, place.id), _former_witness(f, place.id))]
-        for path in left:
+        for path in (registry_path(folder, place.id) for folder in folders):
             if path.resolve() != here.resolve() and disk.read(path) is not None:
                 disk.remove(path)
                 disk.sync_folder(path.parent)
         return ledger.registry
-
-
-def _former_witness(folder: Path, ledger: str) -> Path:
-    return folder / f"ledger-{ledger}.witness.json"
 
 
 def _holds_ledger(path: Path, ledger: str, disk: Disk) -> bool:
@@ -537,24 +522,6 @@ def _holds_ledger(path: Path, ledger: str, disk: Disk) -> bool:
     except (OSError, BudgetError):
         return True  # whatever it is, a person must look at it
     return opened is not None and opened.ledger == ledger
-
-
-def _taken_over(place: LedgerLocation, witness: Path, book: Book, disk: Disk) -> Registry:
-    """Return the registry of a ledger that a witness of the former format knows."""
-    seen = None
-    with suppress(ValueError, KeyError, TypeError):
-        plain = json.loads(disk.read(witness) or b"")
-        if (plain["type"], plain["version"], plain["ledger"]) == ("topdown.ledger_witness", 1, place.id):
-            seen = TakenOver(int(plain["records"]), str(plain["head"]))
-    n = seen.records if seen else 0
-    if seen is None or not 0 < n <= len(book.entries) or book.entries[n - 1].sha256 != seen.head:
-        raise BudgetError(
-            f"the ledger {place.path} is not the one that the witness {witness} saw, or is an older copy",
-            code="B008",
-            file=str(place.path),
-            fix="restore the newest copy of the ledger; an older one forgets what was spent",
-        )
-    return new_registry(place, place.id, book).with_event(seen)
 
 
 def read_ledger(path: Path) -> Book:

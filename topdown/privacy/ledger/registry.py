@@ -118,14 +118,6 @@ class RegisteredAttestation:
 
 
 @dataclass(frozen=True)
-class TakenOver:
-    """A ledger that had a witness of the former format got its registry; what that witness had seen."""
-
-    records: int
-    head: str
-
-
-@dataclass(frozen=True)
 class Mark:
     """Last line: how many records the ledger has, and the SHA-256 of the last of them."""
 
@@ -133,13 +125,12 @@ class Mark:
     head: str
 
 
-RegistryEvent = Registered | LedgerPlace | RecordsPlace | RegisteredAttestation | TakenOver | Mark
+RegistryEvent = Registered | LedgerPlace | RecordsPlace | RegisteredAttestation | Mark
 _KINDS: dict[str, type[RegistryEvent]] = {
     "registered": Registered,
     "ledger": LedgerPlace,
     "records": RecordsPlace,
     "attested": RegisteredAttestation,
-    "taken over": TakenOver,
     "mark": Mark,
 }
 
