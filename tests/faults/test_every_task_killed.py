@@ -97,7 +97,7 @@ class Census:
     def same_in(self, workers: Executor, report: Report) -> None:
         """Solve it elsewhere; fail if anything differs."""
         exact = policies.exact_values(self.land)
-        found = solve.solve(self.land.context, self.answers, exact, workers=workers, report=report)
+        found = solve.solve_answers(self.land.context, self.answers, exact, workers=workers, report=report)
         assert self.alone.document == found.document
         one, other = self.alone.leaves.whole(), found.leaves.whole()
         for column in ("node", "cell", "count"):
@@ -110,7 +110,7 @@ def census(monkeypatch: pytest.MonkeyPatch) -> Census:
     solve_small(monkeypatch)
     land = four_levels.make_land(policies.MIXED, lambda _: (3, 1, 1))
     answers = solved.noisy(land, 5, size=3.0)
-    return Census(land, answers, solve.solve(land.context, answers, policies.exact_values(land)))
+    return Census(land, answers, solve.solve_answers(land.context, answers, policies.exact_values(land)))
 
 
 def test_killed_at_any_task_of_a_solve(

@@ -203,7 +203,7 @@ def solve_land(land: Land, *, by_county: bool, change: Change | None = None) -> 
         patch.setattr(solve, "TASKS_PER_WORKER", 1)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
         noise = solved.noisy(census, 5, size=8.0 if land.failsafe else 3.0)
-        return Found(solve.solve(census.context, noise, exact, tables=tables), sorted(trace))
+        return Found(solve.solve_answers(census.context, noise, exact, tables=tables), sorted(trace))
 
 
 def write(digest: Any, value: object) -> None:
