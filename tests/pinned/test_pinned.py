@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.depth import DEPTH
-from tests.pinned.__main__ import read_digests
-from tests.pinned.forms import compared
-from tests.pinned.releases import KINDS, SLOW, make
+from tests.pinned.releases import KINDS, SLOW
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if DEPTH > 1 or kind not in SLOW])
-def test_releases_are_published_as_they_were(kind: str, tmp_path: Path) -> None:
-    """If the change is meant: python -m tests.pinned --write, and say why in the commit."""
-    make(kind, tmp_path / kind)
-    found = compared(tmp_path / kind, read_digests()[kind])
-    assert not found, "\n".join(["", *found[:20]])
+def test_releases_are_published_as_they_were(kind: str) -> None:
+    """If the change is meant: python -m tests.pinned --write, and say why in the commit.
+
+    In a process of its own: what other tests did in this one changes which bytes are asked of the system for keys.
+    """
+    command = [sys.executable, "-m", "tests.pinned", kind]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stdout[-4000:] + said.stderr[-2000:]
