@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_releases_are_published_as_they_were(kind: str) -> None:
     """If the change is meant: python -m tests.pinned --write, and say why in the commit.
 
-    In a process of its own: what other tests did in this one changes which bytes are asked of the system for keys.
+    In a process of its own, as by hand: after thousands of other tests in the same process two kinds drew other noise.
     """
     command = [sys.executable, "-m", "tests.pinned", kind]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from topdown.errors import BudgetError
 from topdown.formats.caps import parse_json
 from topdown.privacy import accountant
+from topdown.privacy.exact_values import fixed
 from topdown.privacy.ledger.ledger_records import (
     LEDGER_VERSION,
     LOSS_NAMES,
@@ -474,11 +475,8 @@ def cost_text(intent: Charge) -> str:
 
 
 def decimal_text(value: Fraction, *, up: bool, digits: int = 4) -> str:
-    """Write a nonnegative fraction with `digits` decimals, rounded up or down, without trailing zeros."""
-    scaled = value * 10**digits
-    whole = -(-scaled.numerator // scaled.denominator) if up else scaled.numerator // scaled.denominator
-    text = f"{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
-    return text.rstrip("0").rstrip(".")
+    """Write a nonnegative number with so many decimals (1 or more), rounded up or down, without trailing zeros."""
+    return fixed(value, digits, up=up).rstrip("0").rstrip(".")
 
 
 UNNAMED = "somebody whom the ledger does not name"
