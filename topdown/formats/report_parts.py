@@ -75,7 +75,7 @@ class Content:
         value = self.at(source)
         return (
             f'<data value="{escape(str(value))}" data-source="{escape(source)}" data-form="{form}">'
-            f"{escape(self.write(value, form))}</data>"
+            f"{escape(in_language(self.write(value, form), form, self.words))}</data>"
         )
 
     def text(self, source: str) -> str:
@@ -85,6 +85,11 @@ class Content:
     def quote(self, source: str) -> str:
         """Return a sentence that the release states, in English, as HTML."""
         return f'<q lang="en">{self.text(source)}</q>'
+
+
+def in_language(shown: str, form: str, words: Mapping[str, Any]) -> str:
+    """Return a number with the marks of a language for thousands and decimals: 1,052.5 is 1.052,5 in German."""
+    return shown if form == "text" else shown.translate(str.maketrans(",.", words["marks"]))
 
 
 @cache

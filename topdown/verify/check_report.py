@@ -17,7 +17,7 @@ import numpy as np
 
 from topdown.arrays import Ints
 from topdown.formats.report_pages import report_html
-from topdown.formats.report_parts import LANGUAGES, MAP_CLASSES, MOST_TILES, REPORT, SIZES
+from topdown.formats.report_parts import LANGUAGES, MAP_CLASSES, MOST_TILES, REPORT, SIZES, words_of
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.findings import CheckResult, Finding, Findings
 from topdown.verify.noise_laws import law_named
@@ -72,6 +72,7 @@ def _check_numbers(page: str, documents: dict[str, Any], out: Findings, file: st
     reader.feed(page)
     reader.close()
     out.n_checked = len(reader.numbers)
+    thousands, decimal = words_of(language)["marks"]
     for attributes, shown in reader.numbers:
         source, form = attributes.get("data-source", ""), attributes.get("data-form", "")
         name, _, pointer = source.partition("#/")
@@ -80,6 +81,8 @@ def _check_numbers(page: str, documents: dict[str, Any], out: Findings, file: st
             plain = key.replace("~1", "/").replace("~0", "~")
             value = value[int(plain)] if isinstance(value, list) else value[plain]
         due = rounded(value, form)
+        if form != "text":
+            due = "".join({",": thousands, ".": decimal}.get(letter, letter) for letter in due)
         if attributes.get("value") != str(value) or shown != due:
             text = f"a number of the report is not the one at {source}"
             out.add(Finding(CODE, text, file, None, None, due, shown))
