@@ -136,14 +136,14 @@ def test_numbers_have_the_marks_of_the_language(topdown, release, tmp_path) -> N
     pages = {}
     for language in LANGUAGES:
         out = tmp_path / f"{language}.html"
-        assert topdown("report", release, "--out", out, "--language", language).returncode == 0
+        assert topdown("report", release, "--out", out, "--language", language).code == 0
         shown = re.findall(r'data-source="([^"]*)" data-form="((?!text)[^"]*)">([^<]*)<', out.read_text())
         pages[language] = {(source, form): text for source, form, text in shown}
     assert any("." in text for text in pages["en"].values())
     swapped = str.maketrans(",.", ".,")
     assert pages["de"] == {key: text.translate(swapped) for key, text in pages["en"].items()}
     report = tmp_path / "de.html"
-    assert topdown("report", release, "--out", report, "--check").returncode == 0
+    assert topdown("report", release, "--out", report, "--check").code == 0
 
 
 def test_what_cannot_be_reported_is_refused(topdown, release, tmp_path) -> None:
