@@ -190,5 +190,8 @@ def test_a_simulation_has_a_page_that_is_no_release(topdown, tmp_path, monkeypat
             for key in ("mae", "mae_standard_error", "bias"):
                 shown = re.search(rf"levels/{i}/queries/{j}/{key}\" data-form=\"near2\">([-\d.,]+)<", page)
                 assert abs(float(shown[1].replace(",", "")) - query[key]) <= 0.005 + 1e-9
+        for j, size in enumerate(level["totals_by_size"]):
+            shown = re.search(rf"levels/{i}/totals_by_size/{j}/mae\" data-form=\"near2\">([-\d.,]+)<", page)
+            assert abs(float(shown[1].replace(",", "")) - size["mae"]) <= 0.005 + 1e-9
     again = topdown(*asked, "--out", "again", "--report", "simulated.html")
     assert (again.code, "C080" in again.err, Path("again").exists()) == (2, True, False)

@@ -146,12 +146,27 @@ class QueryError(Part, frozen=True, kw_only=True):
     bias: float
 
 
+class SizeError(Part, frozen=True, kw_only=True):
+    """Error of the total, in records, in areas whose true total is of some size."""
+
+    least: Count
+    most: Count
+    n_areas: Positive
+    mean_records: float
+    mae: float
+    mae_of_mean: Annotated[
+        float | None, Meta(description="mae as a share of mean_records; null if that is 0")
+    ]
+    bias: float
+
+
 class LevelError(Part, frozen=True, kw_only=True):
     """Errors at one level."""
 
     level: str
     n_nodes: Positive
     queries: list[QueryError]
+    totals_by_size: list[SizeError]
 
 
 class SimulationErrors(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.simulation"):

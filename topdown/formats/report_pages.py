@@ -87,7 +87,21 @@ def _simulation(c: Content) -> str:
             ]
             for j, query in enumerate(level["queries"])
         ]
-        parts.append(f"<h3>{escape(level['level'])}</h3>{table(words['columns'], rows, numbers=range(1, 4))}")
+        sizes = [
+            [
+                _range(c, size),
+                c.number(f"{size}/n_areas", "whole"),
+                c.number(f"{size}/mae", "near2"),
+                _number_or_none(c, f"{size}/mae_of_mean", "percent"),
+                c.number(f"{size}/bias", "near2"),
+            ]
+            for j in range(len(level["totals_by_size"]))
+            for size in [f"{at}/levels/{i}/totals_by_size/{j}"]
+        ]
+        parts.append(
+            f"<h3>{escape(level['level'])}</h3>{table(words['columns'], rows, numbers=range(1, 4))}"
+            f"{table(words['size_columns'], sizes, numbers=range(1, 5))}"
+        )
     return "".join([*parts, f'<p class="note">{c.say("simulation.note")}</p>'])
 
 

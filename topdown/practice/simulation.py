@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from topdown import __version__
+from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.formats import json_bytes
-from topdown.formats.accuracy_documents import LevelError, QueryError, SimulationErrors, Truth
+from topdown.formats.accuracy_documents import LevelError, QueryError, SimulationErrors, SizeError, Truth
+from topdown.formats.report_parts import SIZES
 from topdown.inputs import MemoryTable
 from topdown.made_up import (
     SIMULATION,
@@ -308,6 +310,7 @@ class ErrorSums:
         self._true: dict[tuple[int, str], Histogram] = {}
         self._queries: list[tuple[Query, ...]] = []
         self._sums: dict[tuple[int, str], list[tuple[int, int]]] = {}
+        self._areas = [_AreasOfSize(counts.totals()) for counts in simulation.truth]
         plan = simulation.context.plan
         for depth, level in enumerate(plan.levels):
             names = dict.fromkeys(["total", *(m.query for m in level.measurements)])
@@ -324,6 +327,7 @@ class ErrorSums:
             for query in self._queries[depth]:
                 gap = subtract_truth(released.sparse_answers(query), self._true[depth, query.name])
                 self._sums[depth, query.name].append((int(abs(gap.count).sum()), int(gap.count.sum())))
+            self._areas[depth].add(released.totals())
             if depth:
                 released = released.aggregate(tree[depth].parent, len(tree[depth - 1]))
 
@@ -338,6 +342,7 @@ class ErrorSums:
                 level=names[depth],
                 n_nodes=self._simulation.truth[depth].n_nodes,
                 queries=[self._row(depth, query) for query in queries],
+                totals_by_size=self._areas[depth].rows(len(self._sums[depth, queries[0].name])),
             )
             for depth, queries in enumerate(self._queries)
         ]
@@ -355,6 +360,45 @@ class ErrorSums:
             mae_standard_error=sqrt(spread / (n - 1)) / (n_values * n) if n > 1 else None,
             bias=sum(signed for _, signed in sums) / (n_values * n),
         )
+
+
+class _AreasOfSize:
+    """Add up errors of totals by the true total of the area, in whole records.
+
+    Args:
+        true: records of every area of a level.
+    """
+
+    def __init__(self, true: Ints) -> None:
+        self._true = true
+        self._size = np.searchsorted(SIZES, true, side="right") - 1
+        self._absolute, self._signed = np.zeros((2, len(SIZES)), dtype=np.int64)
+
+    def add(self, released: Ints) -> None:
+        """Count the totals of one replicate."""
+        gap = released - self._true
+        np.add.at(self._absolute, self._size, abs(gap))
+        np.add.at(self._signed, self._size, gap)
+
+    def rows(self, replicates: int) -> list[SizeError]:
+        """Return a row for each size that occurs."""
+        out = []
+        for size in np.unique(self._size).tolist():
+            of_size = self._true[self._size == size]
+            values, mean = replicates * len(of_size), float(of_size.mean())
+            mae = int(self._absolute[size]) / values
+            out.append(
+                SizeError(
+                    least=SIZES[size],
+                    most=SIZES[size + 1] - 1,
+                    n_areas=len(of_size),
+                    mean_records=mean,
+                    mae=mae,
+                    mae_of_mean=mae / mean if mean else None,
+                    bias=int(self._signed[size]) / values,
+                )
+            )
+        return out
 
 
 _TEXT = f"""{STAMP}

@@ -228,6 +228,17 @@ def test_errors_are_those_of_the_replicates(prepared: PreparedRun, census: Path)
             assert row.mae == pytest.approx(size.mean())
             assert row.bias == pytest.approx(np.mean(gaps))
             assert row.mae_standard_error == pytest.approx(size.std(ddof=1) / 3**0.5)
+            if row.query == "total":
+                true, moved = simulation.truth[depth].answers(query)[:, 0], np.array(gaps)[:, :, 0]
+                by_size = levels[depth].totals_by_size
+                assert sum(one.n_areas for one in by_size) == len(true)
+                for one in by_size:
+                    inside = (true >= one.least) & (true <= one.most)
+                    assert one.n_areas == inside.sum()
+                    assert one.mae == pytest.approx(abs(moved[:, inside]).mean())
+                    assert one.bias == pytest.approx(moved[:, inside].mean())
+                    assert one.mean_records == pytest.approx(true[inside].mean())
+                    assert (one.mae_of_mean is None) == (one.most == 0)
 
 
 @pytest.mark.parametrize(("replicates", "workers"), [(0, 1), (1, 0), (-1, 2)])

@@ -204,6 +204,20 @@ def _show_simulation(screen: Screen, made: SimulationErrors, out: Path) -> None:
             for q in level.queries
         ]
         screen.table([*columns, Column("bias", right=True)], rows)
+        sizes = ["total of areas of", "areas", "MAE", "%", "bias"]
+        screen.table(
+            [Column(name, right=i > 0) for i, name in enumerate(sizes)],
+            [
+                [
+                    f"{size.least:,}" + (f" to {size.most:,}" if size.most > size.least else ""),
+                    f"{size.n_areas:,}",
+                    _simulated_number(size.mae),
+                    "" if size.mae_of_mean is None else f"{100 * size.mae_of_mean:,.1f}",
+                    _simulated_number(size.bias, "+"),
+                ]
+                for size in level.totals_by_size
+            ],
+        )
     screen.say(convergence(made.solver))
     n = made.replicates
     screen.last(
