@@ -24,7 +24,7 @@ from topdown.app.plan_summary import budget_grid, expected_errors, plan_summary
 from topdown.app.resource_needs import check_memory
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
-from topdown.formats.report_pages import decision_html
+from topdown.formats.decision_pages import decision_html
 from topdown.formats.strict_toml import toml_text
 from topdown.inputs import MemoryTable
 from topdown.made_up import refuse_simulation

@@ -19,7 +19,7 @@ from topdown.app.plan_summary import mean_deviations
 from topdown.app.planned import Planned, opened_again
 from topdown.errors import ConfigError, InternalError
 from topdown.formats.accuracy_documents import Tune, TunedDeviation, TunedLevel, TunedQuery
-from topdown.formats.report_pages import simulation_html
+from topdown.formats.decision_pages import simulation_html
 from topdown.formats.strict_toml import exact_text, toml_text
 from topdown.measure.run_ledger import create_run_ledger
 from topdown.output_paths import refuse_existing, refuse_needed, write_new

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from topdown.formats.report_parts import (
+    NONE,
     TILE_MARKS,
     Content,
     Form,
@@ -25,84 +26,12 @@ from topdown.formats.report_parts import (
     words_of,
 )
 
-_NONE = "–"
+READ_LINES = (
+    ("R", 'arrow::open_dataset(Sys.glob("microdata/*.parquet"))'),
+    ("Python", 'pandas.concat(map(pandas.read_parquet, sorted(glob.glob("microdata/*.parquet"))))'),
+    ("DuckDB", "SELECT sum(count) FROM 'microdata/*.parquet'"),
+)
 VERIFY = "<code>topdown verify FOLDER</code>"
-
-
-def decision_html(documents: Mapping[str, Any], language: str, write: Write) -> str:
-    """Return the report of a plan before anything is spent, as one HTML file that says it is no release.
-
-    Args:
-        documents: plan.json; `derived` (leaf and noise); `decision`: title, plan, delta, and `points` with
-            loss_name, budget, epsilon, certified, right_in_100, sentence and errors by level and query; `other`: the
-            same of a second plan, or None.
-        language, write: as for `report_html`.
-    """
-    c = Content(documents, words_of(language), write)
-    title = f"{c.text('plan.json#/release/title')} · {c.text('plan.json#/release/id')}"
-    header = (
-        f'<p class="lead">{c.say("decision.report")} · {c.text("plan.json#/release/agency")}</p>'
-        f"<h1>{c.text('plan.json#/release/title')}</h1>"
-        f'<p class="stamp">{c.say("decision.stamp")}</p>'
-    )
-    pages = {"decision": _decision(c), "errors": _errors(c), "exact": _exact(c), "budget": _budget(c)}
-    return whole_page(c, Shell(title, header, f"{title} · {c.say('decision.stamp')}"), pages)
-
-
-def simulation_html(documents: Mapping[str, Any], language: str, write: Write) -> str:
-    """Return the report of a simulation as one HTML file that says it is no release.
-
-    Args:
-        documents: `simulation.json`.
-        language, write: as for `report_html`.
-    """
-    c = Content(documents, words_of(language), write)
-    title = c.say("simulation.heading", plan=escape(c.at("simulation.json#/plan_hash")[:8]))
-    stamp = f'<p class="stamp">{c.say("simulation.stamp")}</p>'
-    header = f'<p class="lead">{c.say("simulation.report")}</p><h1>{title}</h1>{stamp}'
-    return whole_page(c, Shell(title, header, c.say("simulation.stamp")), {"simulation": _simulation(c)})
-
-
-def _simulation(c: Content) -> str:
-    """Return the errors of each query, a table for each level."""
-    at, words = "simulation.json#", c.words["simulation"]
-    slots = {
-        "truth": c.say(f"simulation.truth.{c.at(f'{at}/truth/kind')}", name=c.text(f"{at}/truth/name")),
-        "records": c.number(f"{at}/truth/n_records", "whole"),
-        "replicates": c.number(f"{at}/replicates", "whole"),
-        "seed": c.number(f"{at}/seed", "text"),
-        "unit": c.text(f"{at}/unit"),
-    }
-    parts = [f'<p class="lead">{c.say("simulation.lead", **slots)}</p>']
-    if c.at(f"{at}/truth/reason"):
-        parts.append(f"<p>{c.say('simulation.reason', reason=c.text(f'{at}/truth/reason'))}</p>")
-    for i, level in enumerate(c.at(f"{at}/levels")):
-        rows = [
-            [
-                escape(query["query"]),
-                *(
-                    _number_or_none(c, f"{at}/levels/{i}/queries/{j}/{key}", "near2")
-                    for key in ("mae", "mae_standard_error", "bias")
-                ),
-            ]
-            for j, query in enumerate(level["queries"])
-        ]
-        sizes = [
-            [
-                _range(c, size),
-                c.number(f"{size}/n_areas", "whole"),
-                c.number(f"{size}/mae", "near2"),
-                _number_or_none(c, f"{size}/mae_of_mean", "percent"),
-                c.number(f"{size}/bias", "near2"),
-            ]
-            for j in range(len(level["totals_by_size"]))
-            for size in [f"{at}/levels/{i}/totals_by_size/{j}"]
-        ]
-        parts.append(
-            f"<h3>{escape(level['level'])}</h3>{table(words['columns'], rows, numbers=range(1, 4))}"
-            f"{table(words['size_columns'], sizes, numbers=range(1, 5))}"
-        )
-    return "".join([*parts, f'<p class="note">{c.say("simulation.note")}</p>'])
 
 
 def report_html(documents: Mapping[str, Any], language: str, write: Write) -> str:
@@ -121,76 +50,6 @@ def report_html(documents: Mapping[str, Any], language: str, write: Write) -> st
     return whole_page(
         c, Shell(title, _header(c), footer), {name: html for name, html in pages.items() if html}
     )
-
-
-def _decision(c: Content) -> str:
-    """Return one row a budget: what to write, the attacker's chance, and the error of totals by level."""
-    words, unit = c.words["decision"], c.text("plan.json#/schema/unit")
-    parts = [f'<p class="lead">{c.say("decision.lead")}</p>']
-    for name in ("decision", "other"):
-        if c.at(f"{name}#/") is None:
-            continue
-        points = c.at(f"{name}#/points")
-        levels = [one["level"] for one in points[0]["errors"] if one["query"] == "total"]
-        rows = []
-        for i, point in enumerate(points):
-            at = f"{name}#/points/{i}"
-            totals = [j for j, one in enumerate(point["errors"]) if one["query"] == "total"]
-            rows.append(
-                [
-                    c.number(f"{at}/epsilon", "text"),
-                    c.number(f"{at}/certified", "up4"),
-                    c.number(f"{at}/budget", "text"),
-                    c.number(f"{at}/right_in_100", "whole"),
-                    *(_error(c, f"{at}/errors/{j}") for j in totals),
-                ]
-            )
-        head = [*words["columns"], c.text(f"{name}#/points/0/loss_name"), words["right"], *levels]
-        parts += [
-            f"<h3>{c.say(f'decision.{name}', title=c.text(f'{name}#/title'), plan=c.text(f'{name}#/plan'))}</h3>",
-            table(head, rows, numbers=range(len(head))),
-            *(f"<p>{c.quote(f'{name}#/points/{i}/sentence')}</p>" for i in sorted({0, len(points) - 1})),
-        ]
-    slots = {"unit": unit, "delta": c.number("decision#/delta", "text")}
-    return "".join([*parts, f'<p class="note">{c.say("decision.note", **slots)}</p>'])
-
-
-def _error(c: Content, at: str) -> str:
-    """Return the error of an estimate, or of the measured answer where no estimate is covered."""
-    return _number_or_none(
-        c, f"{at}/estimate" if c.at(f"{at}/estimate") is not None else f"{at}/noise", "up1"
-    )
-
-
-def _errors(c: Content) -> str:
-    """Return a table for each level: errors of each query by budget, of both plans side by side."""
-    parts = [f'<p class="lead">{c.say("errors.lead", unit=c.text("plan.json#/schema/unit"))}</p>']
-    both = ["decision"] if c.at("other#/") is None else ["decision", "other"]
-    points = c.at("decision#/points")
-    head = [c.words["errors"]["query"]]
-    head += [c.words["errors"][name].format(epsilon=point["epsilon"]) for point in points for name in both]
-    places = {
-        (name, one["level"], one["query"]): j
-        for name in both
-        for j, one in enumerate(c.at(f"{name}#/points/0/errors"))
-    }
-    for level in dict.fromkeys(level for _, level, _ in places):
-        queries = dict.fromkeys(query for _, at, query in places if at == level)
-        rows = [
-            [
-                escape(query),
-                *(
-                    _error(c, f"{name}#/points/{i}/errors/{places[name, level, query]}")
-                    if (name, level, query) in places
-                    else _NONE
-                    for i in range(len(points))
-                    for name in both
-                ),
-            ]
-            for query in queries
-        ]
-        parts.append(f"<h3>{escape(level)}</h3>{table(head, rows, numbers=range(1, len(head)))}")
-    return "".join([*parts, f'<p class="note">{c.say("errors.note")}</p>'])
 
 
 def _header(c: Content) -> str:
@@ -351,7 +210,7 @@ def _secret(c: Content, at: str) -> list[str]:
     if row["exact"]:
         name += f'<br><span class="note">{escape(", ".join(row["exact"]))}</span>'
     if "epsilon" not in row:
-        return [name, escape(row["status"]), _NONE, _NONE, _NONE]
+        return [name, escape(row["status"]), NONE, NONE, NONE]
     delta = next(iter(row["epsilon"]))
     return [
         name,
@@ -427,7 +286,7 @@ def _by_query(c: Content, page: str, key: str, form: Form) -> tuple[list[str], l
     rows = [
         [
             escape(query),
-            *(c.number(places[query, at], form) if (query, at) in places else _NONE for at in names),
+            *(c.number(places[query, at], form) if (query, at) in places else NONE for at in names),
         ]
         for query in dict.fromkeys(query for query, _ in places)
     ]
@@ -440,10 +299,10 @@ def _accuracy(c: Content) -> str:
     sizes = [
         [
             c.text(f"{at}/level"),
-            _range(c, at),
+            c.span(at),
             c.number(f"{at}/n_areas", "whole"),
-            _number_or_none(c, f"{at}/noise_share", "percent_up"),
-            *(_number_or_none(c, f"{at}/half_width_{q}", "up1") for q in ((50, 95) if has_intervals else ())),
+            c.number_or_none(f"{at}/noise_share", "percent_up"),
+            *(c.number_or_none(f"{at}/half_width_{q}", "up1") for q in ((50, 95) if has_intervals else ())),
         ]
         for i in range(len(c.at("derived#/sizes")))
         for at in [f"derived#/sizes/{i}"]
@@ -477,16 +336,6 @@ def _accuracy(c: Content) -> str:
     return "".join(parts)
 
 
-def _range(c: Content, at: str) -> str:
-    """Return from how many to how many records."""
-    least, most = (c.number(f"{at}/{end}", "whole") for end in ("least", "most"))
-    return least if c.at(f"{at}/least") == c.at(f"{at}/most") else f"{least} – {most}"
-
-
-def _number_or_none(c: Content, source: str, form: Form) -> str:
-    return c.number(source, form) if c.has(source) and c.at(source) is not None else _NONE
-
-
 def _groups(c: Content) -> str:
     unit, words = c.text("plan.json#/schema/unit"), c.words["groups"]
     head, rows = _by_query(c, "groups", "ten_times", "whole")
@@ -498,7 +347,7 @@ def _groups(c: Content) -> str:
         sizes = [
             [
                 escape(one["level"]),
-                _range(c, f"derived#/groups/{i}"),
+                c.span(f"derived#/groups/{i}"),
                 c.number(f"derived#/groups/{i}/n_counts", "whole"),
                 c.number(f"derived#/groups/{i}/share_50", "percent_up"),
                 c.number(f"derived#/groups/{i}/wider_than_a_tenth", "percent_up"),
@@ -510,6 +359,32 @@ def _groups(c: Content) -> str:
             table(words["columns"], sizes, numbers=range(1, 5)),
         ]
     return "".join([*parts, f"<h3>{c.say('groups.use')}</h3><p>{c.say('groups.use_text')}</p>"])
+
+
+def _use(c: Content) -> str:
+    """Return what is unlike the records of people, for which totals the noise is small, and lines that read a file."""
+    words, slots = c.words["use"], {"unit": c.text("plan.json#/schema/unit"), "leaf": c.text("derived#/leaf")}
+    slots |= {key: c.number(f"derived#/totals/{key}", "whole") for key in ("n_leaves", "n_empty", "n_small")}
+    seen = [[c.say(f"use.seen.{i}.{j}", **slots) for j in range(3)] for i in range(len(words["seen"]))]
+    fit = [
+        [
+            c.text(f"{at}/level"),
+            c.number(f"{at}/n_areas", "whole"),
+            *(c.number_or_none(f"{at}/{key}", "whole") for key in ("n_within_5", "n_within_25")),
+        ]
+        for i in range(len(c.at("derived#/fit")))
+        for at in [f"derived#/fit/{i}"]
+    ]
+    lines = [[escape(name), f"<code>{escape(line)}</code>"] for name, line in READ_LINES]
+    return "".join(
+        [
+            f'<p class="lead">{c.say("use.lead")}</p>{table(words["columns"], seen)}',
+            f"<h3>{c.say('use.fit')}</h3>{table(words['fit_columns'], fit, numbers=range(1, 4))}",
+            f'<p class="note">{c.say("use.fit_note")}</p>',
+            f"<h3>{c.say('use.read')}</h3>{table(words['read_columns'], lines)}",
+            f"<p>{c.say('use.read_text', **slots)}</p>",
+        ]
+    )
 
 
 def _map(c: Content) -> str:
@@ -631,6 +506,7 @@ PAGES: dict[str, Callable[[Content], str]] = {
     "accuracy": _accuracy,
     "groups": _groups,
     "map": _map,
+    "use": _use,
     "made": _made,
     "sign": _sign,
 }

@@ -28,6 +28,7 @@ SIZES = (0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_00
 MAP_CLASSES = ("1/20", "1/10", "1/5", "1/2")
 """Where half widths on a map are divided, as shares of the count."""
 MOST_TILES = 400
+NONE = "–"
 WIDTH, HEIGHT, LEFT, BOTTOM = 460, 330, 62, 46
 _BLUE, _GREY, _INK = "#1f5a8a", "#6b6b6b", "#222"
 
@@ -50,7 +51,7 @@ class Content:
         """Return a sentence with HTML in its slots; everything else in it is escaped."""
         text: Any = self.words
         for part in key.split("."):
-            text = text[part]
+            text = text[int(part)] if isinstance(text, list) else text[part]
         return escape(str(text), quote=False).format(**slots)
 
     def at(self, source: str) -> Any:
@@ -77,6 +78,15 @@ class Content:
             f'<data value="{escape(str(value))}" data-source="{escape(source)}" data-form="{form}">'
             f"{escape(in_language(self.write(value, form), form, self.words))}</data>"
         )
+
+    def number_or_none(self, source: str, form: Form) -> str:
+        """Return a number as HTML, or a dash where there is none."""
+        return self.number(source, form) if self.has(source) and self.at(source) is not None else NONE
+
+    def span(self, source: str) -> str:
+        """Return `least` to `most` of a place as HTML."""
+        least, most = (self.number(f"{source}/{end}", "whole") for end in ("least", "most"))
+        return least if self.at(f"{source}/least") == self.at(f"{source}/most") else f"{least} – {most}"
 
     def text(self, source: str) -> str:
         """Return a text of the release as HTML."""

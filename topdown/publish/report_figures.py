@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from math import isqrt
+from math import ceil, isqrt
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,8 @@ def derived_figures(release: Path, context: PublicContext, documents: Mapping[st
     Returns:
         leaf, n_leaves, n_records; n_checks, n_checks_ok, n_failsafe, n_open; certificate_sha256; `noise`, of each
         level and measurement: stddev in records, rounded up to thousandths, and the least group of which it is a tenth;
-        `total_noise` of the leaves and of the level with the least; `sizes`, areas by level and number of records;
+        `total_noise` of the leaves and of the level with the least; `totals`, how many leaves have no and few records;
+        `fit`, areas by level whose total is 20 and 4 times its noise; `sizes`, areas by level and number of records;
         `intervals`, half widths by table and level; `groups`, half widths by level and size of the count; `map`, of
         one statistic, or none.
     """
@@ -103,6 +104,8 @@ def derived_figures(release: Path, context: PublicContext, documents: Mapping[st
         "n_open": len(certificate["open_answers"]),
         "certificate_sha256": hashlib.sha256((release / CERTIFICATE).read_bytes()).hexdigest(),
         "total_noise": totals,
+        "totals": _leaf_totals(tables),
+        "fit": list(_fit(tables, totals)),
         "sizes": list(_sizes(tables, totals)),
         "intervals": intervals,
         "groups": groups,
@@ -196,6 +199,31 @@ def _sizes(tables: _PublishedTables, totals: Mapping[str, Any]) -> Iterator[dict
             if noise is not None and least:
                 row["noise_share"] = str(Fraction(noise) / least)
             yield row
+
+
+def _leaf_totals(tables: _PublishedTables) -> dict[str, int]:
+    """Return the number of leaves, of those without records, and of those with 1 to 9."""
+    records = tables.column(TOTAL, len(tables.context.plan.levels) - 1, "count")
+    few = (records > 0) & (records < 10)
+    return {
+        "n_leaves": records.size,
+        "n_empty": int((records == 0).sum()),
+        "n_small": int(few.sum()),
+    }
+
+
+def _fit(tables: _PublishedTables, totals: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield, by level, areas whose noise in the total is at most a twentieth, and a quarter, of the total."""
+    for depth, level in enumerate(tables.context.plan.levels):
+        records = tables.column(TOTAL, depth, "count")
+        noise = totals["levels"].get(level.name)
+        row = {"level": level.name, "n_areas": records.size, "n_within_5": None, "n_within_25": None}
+        if noise is not None:
+            row |= {
+                f"n_within_{percent}": int((records >= ceil(Fraction(noise) * 100 / percent)).sum())
+                for percent in (5, 25)
+            }
+        yield row
 
 
 def _by_size(counts: Ints) -> Iterator[tuple[int, int, np.ndarray]]:

@@ -165,6 +165,8 @@ class _Figures:
             "certificate_sha256": self.session.sha256("certificate.json"),
             "noise": noise,
             "total_noise": self._named_totals(of_totals),
+            "totals": self._leaf_totals(),
+            "fit": [self._fit(depth, of_totals) for depth in range(len(self.names))],
             "sizes": [row for depth in range(len(self.names)) for row in self._sizes(depth, of_totals)],
             "intervals": list(self._intervals()) if has_intervals else [],
             "groups": [row for depth in range(len(self.names)) for row in self._groups(depth)]
@@ -189,6 +191,26 @@ class _Figures:
         return {"levels": of_totals} | {
             key: {"level": name, "stddev": of_totals[name]} for key, name in pairs.items()
         }
+
+    def _leaf_totals(self) -> dict[str, int]:
+        count = self.session.table(self.plan.queries["total"], len(self.names) - 1).count
+        few = np.count_nonzero(np.isin(count, np.arange(1, 10)))
+        return {
+            "n_leaves": len(count),
+            "n_empty": len(count) - int(np.count_nonzero(count)),
+            "n_small": int(few),
+        }
+
+    def _fit(self, depth: int, of_totals: dict[str, str]) -> dict[str, Any]:
+        count = self.session.table(self.plan.queries["total"], depth).count
+        row: dict[str, Any] = {"level": self.names[depth], "n_areas": len(count)}
+        if self.names[depth] not in of_totals:
+            return row | {"n_within_5": None, "n_within_25": None}
+        noise = fraction(of_totals[self.names[depth]])
+        for name, times in (("n_within_5", 20), ("n_within_25", 4)):
+            least = -(-times * noise.numerator // noise.denominator)
+            row[name] = int(np.count_nonzero(count >= least))
+        return row
 
     def _sizes(self, depth: int, of_totals: dict[str, str]) -> Iterator[dict[str, Any]]:
         table, noise = self.session.table(self.plan.queries["total"], depth), of_totals.get(self.names[depth])
