@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+KERNELS := hatch_build.py build_kernels.py topdown/resources.py topdown/arrays.pxd \
+	$(wildcard */*/kernels_*.py */*/*/kernels_*.py)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow lint format bench docs wheel clean
+.PHONY: kernels demo test test-slow lint format bench docs wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/topdown demo --out demo-release
@@ -35,20 +37,25 @@ docs: $(VENV)/.installed-dev
 wheel: $(VENV)/.installed-dev
 	$(BIN)/python -m build --wheel
 
+# The inner loops, compiled again after a change of their source; installing does it too.
+kernels: $(VENV)/.installed-dev
+	$(BIN)/python build_kernels.py
+
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-$(VENV)/.installed: pyproject.toml $(VENV)/.created
+$(VENV)/.installed: pyproject.toml $(KERNELS) $(VENV)/.created
 	$(BIN)/pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.installed-dev: pyproject.toml $(VENV)/.created
+$(VENV)/.installed-dev: pyproject.toml $(KERNELS) $(VENV)/.created
 	$(BIN)/pip install --quiet --editable ".[dev,reference,gurobi,plot]"
 	touch $@ $(VENV)/.installed
 
 clean:
 	rm -rf $(VENV) dist site demo-release .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find topdown pgsr -name "*.so" -delete
 
 # The wheel must work without the checkout: a fresh environment elsewhere runs the demo from it.
 wheel-test: wheel

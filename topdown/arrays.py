@@ -1,4 +1,9 @@
-"""Types of arrays, for annotations."""
+"""Types of arrays, for annotations.
+
+In a kernel (`topdown.resources.KERNELS`) `arrays.pxd` says what the compiler reads in place of each name: C integers,
+and views of contiguous arrays (the last index runs fastest) without bounds checks. Arrays that a kernel only reads may
+be read-only. Kernels annotate arguments, arrays and real local variables (`total: float = 0.0`); integers follow.
+"""
 
 from __future__ import annotations
 
@@ -8,3 +13,15 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+Whole = int
+"""In a kernel a 64-bit integer, which wraps."""
+IntTable = NDArray[np.int64]
+FloatTable = NDArray[np.float64]
+FloatStack = NDArray[np.float64]
+"""In a kernel arrays of two and three indices; those above have one."""
+IntsOut = NDArray[np.int64]
+IntTableOut = NDArray[np.int64]
+FloatsOut = NDArray[np.float64]
+FloatTableOut = NDArray[np.float64]
+"""In a kernel arrays that it writes."""

@@ -28,6 +28,7 @@ from topdown.process import check_stopped
 from topdown.progress import Event, Report, silent
 from topdown.publish.publish_release import OptionalFiles, PublishOptions, publish
 from topdown.publish.release_certificate import certified_privacy
+from topdown.resources import slow_kernels
 from topdown.solve.extend.extension_checks import check_stages
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.kernel_cache import compile_kernels, is_compiled
@@ -329,7 +330,9 @@ def _solve_in_workers(
 
 
 def warm_up(report: Report = silent) -> None:
-    """Compile the kernels if this installation has not done so yet, and say so."""
+    """Compile the kernels if this installation has not done so yet, and say so; say which run as plain Python."""
+    if slow := slow_kernels("topdown"):
+        report(Event("kernels", 1, 1, slow))
     if not is_compiled():
         report(
             Event("compile", 0, 1, "compiling numeric kernels, once per installation (20 to 35 CPU seconds)")

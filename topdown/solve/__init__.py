@@ -17,8 +17,9 @@ if TYPE_CHECKING:
         occurring,
     )
     from topdown.solve.kernel_cache import compile_kernels, is_compiled
-    from topdown.solve.kernels_shared import gram, has_negative_cycle, project_base, project_segments
+    from topdown.solve.kernels_shared import gram, has_negative_cycle
     from topdown.solve.lattice import Lattice, information, make_lattice, product_query
+    from topdown.solve.least_squares.kernels_dense import project_base, project_segments
     from topdown.solve.noisy_answers import (
         AnswersInMemory,
         ListedAnswers,

@@ -9,12 +9,11 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from topdown.arrays import Floats, Ints
-from topdown.solve import kernels_shared as kernels
 from topdown.solve.least_squares import kernels_dense as dense_kernels
 from topdown.solve.least_squares import kernels_lattice as lattice_kernels
 from topdown.solve.least_squares import kernels_tree as stage_kernels
 
-MODULES = (kernels, dense_kernels, lattice_kernels, stage_kernels)
+MODULES = (dense_kernels, lattice_kernels, stage_kernels)
 
 
 def kernels_of(module: ModuleType) -> tuple[str, ...]:
@@ -42,12 +41,10 @@ def compile_kernels() -> None:
     """Run every kernel once on one cell, with the types the solver uses."""
     one, two = np.ones((1, 1)), np.array([0, 1], dtype=np.int64)
     ints = np.zeros(1, dtype=np.int64)
-    kernels.gram(np.zeros((1, 1), dtype=np.int64), np.ones(1))
     allowed = np.ones(1, dtype=bool)
-    kernels.project_segments(np.ones(1), two, np.ones(1), allowed, np.zeros(1))
-    kernels.project_base(np.ones(1), np.ones(2), np.ones(1), np.ones(2), two)
+    dense_kernels.project_segments(np.ones(1), two, np.ones(1), allowed, np.zeros(1))
+    dense_kernels.project_base(np.ones(1), np.ones(2), np.ones(1), np.ones(2), two)
     _compile_dense(one, two, ints)
-    kernels.has_negative_cycle(ints, ints, ints, ints, ints, 1)
     _compile_stage(one, two, ints)
 
 

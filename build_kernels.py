@@ -1,0 +1,116 @@
+"""Compile the kernels in place: `python build_kernels.py`, or make kernels; installing the package runs it too.
+
+The compiler is $CC, or cc, gcc or clang, or the one in the wheel `ziglang`. Arithmetic stays as it is written: no
+fused multiply-add, no reordering, integers of 64 bits that wrap.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+from topdown.resources import KERNELS, source_sha256
+
+FLAGS = ("-O3", "-ffp-contract=off", "-fwrapv", "-fPIC", "-shared", "-w")
+ON_MACOS = ("-undefined", "dynamic_lookup")
+DIRECTIVES = {
+    "language_level": 3,
+    "infer_types": True,
+    "auto_cpdef": True,  # a kernel that calls another of its module does so without Python
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+}
+TYPES = "from topdown.arrays {} "
+LAST_LINES = (
+    "\nfrom topdown.resources import run_source_if_changed\nrun_source_if_changed(__name__, __file__, {!r})\n"
+)
+
+
+def find_compiler() -> list[str] | None:
+    """Return the command of a C compiler, or None."""
+    if os.environ.get("CC"):
+        return shlex.split(os.environ["CC"])
+    for name in ("cc", "gcc", "clang"):
+        if shutil.which(name):
+            return [name]
+    return [sys.executable, "-m", "ziglang", "cc"] if find_spec("ziglang") else None
+
+
+def compiled_file(root: Path, kernel: str) -> Path:
+    """Return where the compiled file of a kernel is, for this Python."""
+    return root / f"{kernel.replace('.', '/')}{sysconfig.get_config_var('EXT_SUFFIX')}"
+
+
+def build(root: Path) -> list[Path]:
+    """Compile all kernels below `root`, the folder with the packages, and return their files.
+
+    Raises:
+        RuntimeError: there is no compiler, or it failed; files of before are then as they were.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        raise RuntimeError(
+            "there is no C compiler: set CC, or install gcc, clang or the Python package ziglang"
+        )
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        written = [_write_c(root, kernel, folder) for kernel in KERNELS]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            built = list(pool.map(lambda c_file: _compile(compiler, c_file), written))
+        places = [compiled_file(root, kernel) for kernel in KERNELS]
+        for made, place in zip(built, places, strict=True):
+            beside = place.with_name(f"{place.name}.tmp")
+            shutil.copyfile(made, beside)
+            beside.replace(place)  # a process that has the old file open keeps it
+    return places
+
+
+def _write_c(root: Path, kernel: str, folder: Path) -> Path:
+    """Translate one kernel to C, with C types for the names of `topdown.arrays` and the hash of its source."""
+    from Cython.Compiler.Main import CompilationOptions, compile_single
+
+    source = root / f"{kernel.replace('.', '/')}.py"
+    text = source.read_text(encoding="utf-8").replace(TYPES.format("import"), TYPES.format("cimport"))
+    copy = folder / f"{kernel.replace('.', '/')}.pyx"
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_text(text + LAST_LINES.format(source_sha256(source)), encoding="utf-8")
+    options = CompilationOptions(
+        compiler_directives=DIRECTIVES, include_path=[str(root)], output_file=str(copy.with_suffix(".c"))
+    )
+    result = compile_single(str(copy), options, full_module_name=kernel)
+    if result.num_errors:
+        raise RuntimeError(f"{source} cannot be compiled; what is wrong is said above")
+    return Path(str(result.c_file))
+
+
+def _compile(compiler: list[str], c_file: Path) -> Path:
+    made = c_file.with_suffix(".so")
+    flags = FLAGS + (ON_MACOS if sys.platform == "darwin" else ())
+    include = sysconfig.get_path("include")
+    done = subprocess.run(
+        [*compiler, *flags, f"-I{include}", str(c_file), "-o", str(made)],
+        env=os.environ | {"ZIG_GLOBAL_CACHE_DIR": str(c_file.parent / "zig")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{shlex.join(compiler)} failed on {c_file.stem}:\n{done.stderr[-2000:]}")
+    return made
+
+
+if __name__ == "__main__":
+    try:
+        for made in build(Path(__file__).resolve().parent):
+            print(made)
+    except (RuntimeError, OSError, ImportError) as error:
+        sys.exit(f"kernels not compiled: {error}")

@@ -1,0 +1,80 @@
+"""Kernels are compiled; where they are not, or their source has changed since, the source runs and it is said."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from topdown.resources import KERNELS, slow_kernels
+
+ROOT = Path(__file__).resolve().parents[3]
+KERNEL = "topdown.solve.kernels_shared"
+LOOK = f"""
+from importlib import import_module
+from topdown.app import warm_up
+print(import_module("{KERNEL}").__file__)
+warm_up(lambda event: print(event.text) if event.stage == "kernels" else None)
+"""
+
+
+def run(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """Return a folder with the package and its compiled files."""
+    shutil.copytree(ROOT / "topdown", tmp_path / "topdown", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "build_kernels.py", tmp_path)
+    return tmp_path
+
+
+def compiled(folder: Path) -> Path:
+    (found,) = (folder / "topdown" / "solve").glob("kernels_shared.*.so")
+    return found
+
+
+@pytest.mark.parametrize("package", ["topdown", "pgsr"])
+def test_all_kernels_are_compiled_here(package: str) -> None:
+    """Tests of interpreted kernels would pass, take minutes, and say nothing of what users run (make kernels)."""
+    assert slow_kernels(package) == ""
+
+
+def test_a_compiled_kernel_is_used(copied: Path) -> None:
+    """Every run would be a hundred times slower with a compiled file beside the source."""
+    done = run(copied, "-c", LOOK)
+    assert done.stdout.splitlines() == [str(compiled(copied))], done.stderr
+
+
+def test_a_changed_source_runs_in_place_of_what_was_compiled(copied: Path) -> None:
+    """A developer's change would have no effect, or a release be made by loops that nobody can read any more."""
+    source = copied / "topdown" / "solve" / "kernels_shared.py"
+    source.write_text(source.read_text() + "\n# changed\n")
+    file, sentence = run(copied, "-c", LOOK).stdout.splitlines()
+    assert file == str(source)
+    assert KERNEL in sentence
+    assert f"1 of {sum(name.startswith('topdown.') for name in KERNELS)} kernels" in sentence
+
+
+def test_without_a_compiled_file_the_source_runs_and_says_so(copied: Path) -> None:
+    """A run on a machine without compiler would take hours, and nobody would know why."""
+    compiled(copied).unlink()
+    file, sentence = run(copied, "-c", LOOK).stdout.splitlines()
+    assert file.endswith("kernels_shared.py")
+    assert KERNEL in sentence
+    assert "Install a C compiler" in sentence
+
+
+def test_without_a_compiler_nothing_compiled_is_lost(copied: Path) -> None:
+    """A failed rebuild would leave an installation slower than before, or end in a traceback."""
+    before = compiled(copied).read_bytes()
+    for environment in ({"PATH": ""}, {"CC": "false", "PATH": "/usr/bin:/bin"}):
+        done = run(copied, "build_kernels.py", **environment)
+        assert done.returncode == 1
+        assert done.stderr.startswith("kernels not compiled: ")
+        assert "Traceback" not in done.stderr
+    assert compiled(copied).read_bytes() == before

@@ -1,0 +1,14 @@
+# What the compiler of kernels reads in place of the names in arrays.py. True and False are bytes.
+ctypedef long long Whole
+
+ctypedef const long long[::1] Ints
+ctypedef const double[::1] Floats
+ctypedef const unsigned char[::1] Bools
+ctypedef const long long[:, ::1] IntTable
+ctypedef const double[:, ::1] FloatTable
+ctypedef const double[:, :, ::1] FloatStack
+
+ctypedef long long[::1] IntsOut
+ctypedef long long[:, ::1] IntTableOut
+ctypedef double[::1] FloatsOut
+ctypedef double[:, ::1] FloatTableOut
