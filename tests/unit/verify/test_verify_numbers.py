@@ -35,6 +35,10 @@ LAWS = {
         (Fraction(223), 1, 2),
         (Fraction(1999, 10), 1, 2),
     ],
+    "narrow beside wide": [
+        *((Fraction(v), 1, 2) for v in (2, 4, 5, 10, 20)),
+        *((Fraction(n**4, 3), 1, n) for n in range(5, 20)),
+    ],
     "shifted": [(Fraction(30), 3, 1), (Fraction(20), 2, 2)],
 }
 
