@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import shutil
 import struct
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,7 +21,7 @@ from tests.helpers.sealed_flips import Sealer
 from tests.helpers.small_release import Small
 from topdown.cli import main
 from topdown.formats import TABLE_OPTIONS
-from topdown.verify import verify
+from topdown.verify import verify, verify_content
 
 PERSONS, TABLE, PART = (
     "microdata/persons.parquet",
@@ -174,6 +176,30 @@ def test_equal_rows_written_in_another_way_are_found(
         pytest.skip("a table of few rows has the same bytes")
     assert pq.read_table(pa.BufferReader(data)).equals(pq.read_table(copy.folder / path))
     assert found_after(copy.folder, path, data) & {"V200", "V100", "V015", "V030", "V031", "V109"}
+
+
+@pytest.mark.parametrize("path", [PERSONS, TABLE, PART])
+def test_only_files_that_have_the_hash_of_what_was_written_are_not_written_again(
+    copy: Small, path: str
+) -> None:
+    """Publishing must not take a file that changed since this process wrote it for its own, nor skip its values."""
+    file = copy.folder / path
+    mine = {path: hashlib.sha256(file.read_bytes()).hexdigest()}
+    file.write_bytes(written(file, compression_level=9, write_page_checksum=False))
+    changed = {path: hashlib.sha256(file.read_bytes()).hexdigest()}
+
+    def codes(known: dict[str, str]) -> set[str]:
+        return {f.code for check in verify_content(copy.folder, written=known).checks for f in check.findings}
+
+    assert "V200" in codes({})
+    assert "V200" in codes(mine)
+    assert "V200" not in codes(changed)
+    rows = plain(file)
+    name = "variance_numerator" if path == PART else "count"
+    more = pc.add(rows[name], 1)
+    file.write_bytes(written(file, rows.set_column(rows.column_names.index(name), name, more)))
+    found = codes({path: hashlib.sha256(file.read_bytes()).hexdigest()})
+    assert found & ({"V033"} if path == PART else {"V108"}), found
 
 
 GZIP = {

@@ -225,7 +225,7 @@ def finish_release(
             optional=OptionalFiles(options.csv, options.language),
             privacy=privacy,
             numbers=solved.numbers,
-            running=PublishOptions(report, 1 if workers == "ray" else workers),
+            running=PublishOptions(report, 1 if workers == "ray" else workers, measured.drawn),
         ),
     )
     report(Event("certify", 0, 1, "checks"))

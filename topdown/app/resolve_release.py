@@ -108,7 +108,7 @@ def _measured_before(out: Path, context: PublicContext) -> MeasureResult:
         loss=sum((i.loss for i in intents.values()), Fraction(0)),
         loss_name=context.plan.loss_name,
         n_attempts=len(intents),
-        n_drawn=0,
+        drawn={},
         n_adopted=n_parts,
         ledger_head=book.head,
     )

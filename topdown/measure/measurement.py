@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -129,7 +129,8 @@ class MeasureResult:
         folder: the measurements.
         loss, loss_name: charged for this release, all attempts together.
         n_attempts: intents charged; 1 without a crash.
-        n_drawn, n_adopted: parts drawn now, and parts kept from before: all, if it was complete already.
+        drawn: SHA-256 of the parts drawn now, by path in the folder.
+        n_adopted: parts kept from before: all, if it was complete already.
         ledger_head: SHA-256 of the ledger's last line, for the certificate.
 
     """
@@ -138,9 +139,14 @@ class MeasureResult:
     loss: Fraction
     loss_name: str
     n_attempts: int
-    n_drawn: int
+    drawn: Mapping[str, str]
     n_adopted: int
     ledger_head: str
+
+    @property
+    def n_drawn(self) -> int:
+        """Parts drawn now."""
+        return len(self.drawn)
 
 
 def measure(
@@ -192,8 +198,8 @@ def measure(
         loss=receipt.loss,
         loss_name=prepared.plan.loss_name,
         n_attempts=len(receipt.charges),
-        n_drawn=receipt.n_drawn,
-        n_adopted=len(work.parts) - receipt.n_drawn,
+        drawn=receipt.drawn,
+        n_adopted=len(work.parts) - len(receipt.drawn),
         ledger_head=receipt.head,
     )
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from textwrap import fill
@@ -159,10 +159,12 @@ class PublishOptions:
     Args:
         report: told about each step.
         workers: processes of this machine that make files.
+        drawn: SHA-256 of the measurement files that this very process wrote, by path in their folder.
     """
 
     report: Report = silent
     workers: int = 1
+    drawn: Mapping[str, str] = field(default_factory=dict)
 
     def lost(self, text: str) -> None:
         """Tell about a worker that was lost."""
@@ -241,7 +243,8 @@ def publish(
             hashes.write(path, data)
     report(Event("publish", 2, _STEPS, f"{len(tables)} tables"))
     hashes.write(LEDGER, ledger_path.read_bytes())
-    checked = verify_content(release, verified_in(running.workers, running.lost))
+    drawn = {f"measurements/{path}": sha256 for path, sha256 in running.drawn.items()}
+    checked = verify_content(release, verified_in(running.workers, running.lost), drawn | hashes.written)
     refuse_failed_checks(checked)
     report(Event("publish", 3, _STEPS, f"{checked.n_checks} checks"))
     certificate = make_certificate(release, context, checked, privacy, hashes)

@@ -74,10 +74,12 @@ class Hashes:
 
     Args:
         release: its folder.
+
+    `written` has those of the files that we wrote, by path.
     """
 
     def __init__(self, release: Path) -> None:
-        self._release, self._known = release, dict[str, str]()
+        self._release, self._known, self.written = release, dict[str, str](), dict[str, str]()
 
     def of(self, path: str) -> str:
         """Return the hash of a file, in hex."""
@@ -88,7 +90,7 @@ class Hashes:
     def write(self, path: str, data: bytes) -> None:
         """Write a file."""
         write_bytes(self._release / path, data)
-        self._known[path] = hashlib.sha256(data).hexdigest()
+        self._known[path] = self.written[path] = hashlib.sha256(data).hexdigest()
 
 
 def list_files(release: Path) -> list[str]:

@@ -199,6 +199,7 @@ def _check_level_files(session: Session, expected: _ExpectedRows, name: str, out
             left - start,
             stamps,
             answers_left + left,
+            is_own=session.is_own(path),
         )
         if table.n_rows % n_queries or table.rows % n_queries:
             out.add(Finding("V031", f"{path} does not hold whole nodes", file=path))

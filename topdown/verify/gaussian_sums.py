@@ -287,7 +287,8 @@ def _one_count(
     share = np.expm1(below) / math.expm1(
         -step
     )  # of the upper point, so that both neighbours keep their probability
-    line = np.bincount(at, mass * (1 - share) * np.exp(tilt * below), points)
+    line = np.zeros(points)
+    line += np.bincount(at, mass * (1 - share) * np.exp(tilt * below), points)
     line += np.bincount((at + 1) % points, mass * share * np.exp(tilt * (below + step)), points)
     return line, log, float((mass * loss).sum())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -80,13 +81,22 @@ def concat_populations(parts: list[tuple[int, Population]]) -> Population:
 
 
 def load_population(
-    root: Path, plan: PlanFile, tree: Tree, path: str = PERSONS, code: str = "V100"
+    root: Path,
+    plan: PlanFile,
+    tree: Tree,
+    path: str = PERSONS,
+    code: str = "V100",
+    *,
+    is_own: bool = False,
 ) -> Population:
-    """Read microdata/persons.parquet; UnreadableError (V100) if it is damaged or has other columns."""
+    """Read microdata/persons.parquet; UnreadableError (V100) if it is damaged or has other columns.
+
+    is_own: see `ParquetTable`.
+    """
     schema = plan.schema
     columns = {"geocode": TEXT} | {a.name: TEXT for a in schema.attributes} | {"count": WHOLE}
     most = tree.n_leaves * schema.n_cells
-    file = ParquetTable(root, path, code, "topdown.microdata", columns, most, plan.stamps)
+    file = ParquetTable(root, path, code, "topdown.microdata", columns, most, plan.stamps, is_own=is_own)
     table = file.read()
     leaf = label_positions(table.column("geocode"), tree.geocodes[-1])
     value = {
@@ -142,13 +152,22 @@ class Table:
 
 
 def load_table(
-    root: Path, plan: PlanFile, tree: Tree, query: Query, level: int, path: str, listed: str | None = None
+    root: Path,
+    plan: PlanFile,
+    tree: Tree,
+    query: Query,
+    level: int,
+    path: str,
+    listed: str | None = None,
+    *,
+    is_own: bool = False,
 ) -> Table:
     """Read one table; UnreadableError (V109) if damaged, out of order, or naming unknown places or labels.
 
     Args:
         root: of the release. plan, tree: of it, or of a section. query, level: of the table. path: of its file.
         listed: the stamp `rows` that a table with intervals must have; None for one without.
+        is_own: see `ParquetTable`.
     """
     columns = {"level": TEXT, "geocode": TEXT} | {f.name: TEXT for f in query.factors} | {"count": WHOLE}
     stamps = plan.stamps
@@ -160,7 +179,7 @@ def load_table(
             stamps = stamps | {"meaning": LISTED_ROWS}
         columns |= {"basis": TEXT}
     most = len(tree.geocodes[level]) * query.n_answers
-    table = ParquetTable(root, path, "V109", "topdown.table", columns, most, stamps).read()
+    table = ParquetTable(root, path, "V109", "topdown.table", columns, most, stamps, is_own=is_own).read()
     node = label_positions(table.column("geocode"), tree.geocodes[level])
     bad = (node < 0) | (label_positions(table.column("level"), pa.array(tree.names, TEXT)) != level)
     answer = np.zeros(len(node), dtype=np.int64)
@@ -245,6 +264,7 @@ class Areas:
         below: tables of the cut by node of the lowest level here, added up from sections.
         up: of a section, the node of the level above the cut, by node of level 0.
         passed: of a section, its tables of level 0 by that node; filled as they are looked at.
+        is_own: tells which files hold what this very process wrote.
     """
 
     root: Path
@@ -258,6 +278,7 @@ class Areas:
     below: Sums | None = None
     up: Ints | None = None
     passed: Sums = field(default_factory=dict)
+    is_own: Callable[[str], bool] = lambda path: False
     once: LoadedOnce = field(default_factory=LoadedOnce)
     _rows: dict[str, int] = field(default_factory=dict)
 
@@ -288,7 +309,9 @@ class Areas:
         return self.once(
             "raw population",
             "whole numbers",
-            lambda: load_population(self.root, self.plan, self.tree, self.persons),
+            lambda: load_population(
+                self.root, self.plan, self.tree, self.persons, is_own=self.is_own(self.persons)
+            ),
         )
 
     @property
@@ -312,7 +335,14 @@ class Areas:
             name,
             "tables",
             lambda: load_table(
-                self.root, self.plan, self.tree, query, level, path, self._listed(query, level)
+                self.root,
+                self.plan,
+                self.tree,
+                query,
+                level,
+                path,
+                self._listed(query, level),
+                is_own=self.is_own(path),
             ),
         )
         self._rows[name] = 0  # of all others that are kept

@@ -153,9 +153,18 @@ def verify_sealed(release: Path, content: VerifyResult) -> VerifyResult:
     return _run_all(_session(release), CHECKS, {check.name: check for check in content.checks})
 
 
-def verify_content(release: Path, each: EachSection = sections_in_order) -> VerifyResult:
-    """Run the checks that need neither certificate nor manifest; their results go into the certificate."""
-    return _run_all(_session(release, each), [check for check in CHECKS if check.content])
+def verify_content(
+    release: Path, each: EachSection = sections_in_order, written: Mapping[str, str] | None = None
+) -> VerifyResult:
+    """Run the checks that need neither certificate nor manifest; their results go into the certificate.
+
+    Args:
+        release, each: see `verify`.
+        written: SHA-256 of the files that this very process wrote, by path. Their values are checked as all are; that
+            these bytes are the only ones to say them is known of files with such a hash.
+    """
+    session = replace(_session(release, each), written=written or {})
+    return _run_all(session, [check for check in CHECKS if check.content])
 
 
 def verify_planned(release: Path) -> VerifyResult:

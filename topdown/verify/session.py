@@ -90,6 +90,7 @@ class Session:
         area_checks: what is looked at section by section, by the name of the check.
         results: checks done so far, in order.
         hashes: SHA-256 of the files hashed so far, by path.
+        written: of the files that this very process wrote, by path: see `ParquetTable`.
 
     """
 
@@ -98,6 +99,7 @@ class Session:
     area_checks: Mapping[str, AreaCheck] = field(default_factory=dict)
     results: list[CheckResult] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
     once: LoadedOnce = field(default_factory=LoadedOnce)
 
     @property
@@ -186,9 +188,15 @@ class Session:
         if cuts.n_sections > 1:
             here, first = tree_of_section(tree, cuts, number)
             up = tree.parent[cuts.level][slice(*cuts.span(number, cuts.level))]
-            return Areas(self.root, plan, here, cuts.level, first, number, possible, up=up)
+            return Areas(
+                self.root, plan, here, cuts.level, first, number, possible, up=up, is_own=self.is_own
+            )
         zeros = (0,) * len(tree.names)
-        return self.once("areas", "plan", lambda: Areas(self.root, plan, tree, 0, zeros, None, possible))
+        return self.once(
+            "areas",
+            "plan",
+            lambda: Areas(self.root, plan, tree, 0, zeros, None, possible, is_own=self.is_own),
+        )
 
     def sections(self) -> Iterator[Areas]:
         """Yield the areas of every section."""
@@ -237,7 +245,7 @@ class Session:
         plan, tree, level = self.plan, self.tree, self.cuts.level
         possible = None if plan.coverage is None else self.possible_answers
         here = self.once("tree above", "plan", lambda: tree_above(tree, level))
-        return Areas(self.root, plan, here, 0, (0,) * level, None, possible, given, below)
+        return Areas(self.root, plan, here, 0, (0,) * level, None, possible, given, below, is_own=self.is_own)
 
     @property
     def possible_answers(self) -> PossibleAnswers:
@@ -259,6 +267,10 @@ class Session:
             except (OSError, ValueError):
                 return ""
         return self.hashes[path]
+
+    def is_own(self, path: str) -> bool:
+        """Tell whether a file holds the bytes that this very process wrote to it."""
+        return path in self.written and self.sha256(path) == self.written[path]
 
     @property
     def certificate(self) -> dict[str, Any]:

@@ -171,7 +171,7 @@ class Receipt:
         journal: id under which the ledger knows it.
         commit: the ledger's record of its files.
         charges: every charge for it, all attempts.
-        n_drawn: parts drawn in this call; 0 if everything was committed before.
+        drawn: SHA-256 of the parts drawn in this call, by path; empty if everything was committed before.
         head: SHA-256 of the ledger's last line.
         lines: the ledger up to the commit: what later runs add is theirs to publish.
     """
@@ -179,7 +179,7 @@ class Receipt:
     journal: str
     commit: Commit
     charges: tuple[Charge, ...]
-    n_drawn: int
+    drawn: Mapping[str, str]
     head: str
     lines: bytes
 
@@ -227,7 +227,7 @@ def run_charged(
         ) as ledger:  # what it refuses is refused before the records are read
             journal = _resumed(work, ledger, disk, again=again, resume=resume)
             if journal is not None and ledger.book.commit_of(journal.id) is not None:
-                receipt = _publish(work, journal, ledger, disk, 0)
+                receipt = _publish(work, journal, ledger, disk, {})
                 report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
                 return receipt
         work.open_records()
@@ -349,17 +349,17 @@ class _Progress:
 
 def _finish(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress, disk: Disk) -> Receipt:
     """Charge, draw and commit what is not whole yet, and publish it."""
-    n_drawn = 0
+    drawn: dict[str, str] = {}
     if ledger.book.commit_of(journal.id) is None:
-        n_drawn = _charge_and_draw(work, journal, ledger, progress, disk)
+        drawn = _charge_and_draw(work, journal, ledger, progress, disk)
         _commit(journal, ledger, work.parts)
-    return _publish(work, journal, ledger, disk, n_drawn)
+    return _publish(work, journal, ledger, disk, drawn)
 
 
 def _charge_and_draw(
     work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress, disk: Disk
-) -> int:
-    """Charge what is not whole yet and draw it; return how many parts were drawn."""
+) -> dict[str, str]:
+    """Charge what is not whole yet and draw it; return the SHA-256 of the parts that were drawn, by path."""
     check_not_rolled_back(journal, work.parts, ledger.book, ledger.path)
     require_same_records(journal, ledger, work.parts, work, disk)
     _charge(work, journal, ledger, progress)
@@ -369,7 +369,9 @@ def _charge_and_draw(
     return _draw_missing(work, journal, ledger, progress)
 
 
-def _publish(work: ChargedWork, journal: Journal, ledger: Ledger, disk: Disk, n_drawn: int) -> Receipt:
+def _publish(
+    work: ChargedWork, journal: Journal, ledger: Ledger, disk: Disk, drawn: dict[str, str]
+) -> Receipt:
     """Give the parts of a committed run the names readers know; harmless if it was done before."""
     book, commit = ledger.book, ledger.book.commit_of(journal.id)
     if commit is None:
@@ -378,7 +380,7 @@ def _publish(work: ChargedWork, journal: Journal, ledger: Ledger, disk: Disk, n_
     journal.publish(work.parts, book, commit.files)
     n_lines = 1 + next(entry.seq for entry in book.entries if entry.event is commit)
     lines = b"".join((disk.read(ledger.path) or b"").splitlines(keepends=True)[:n_lines])
-    return Receipt(journal.id, commit, tuple(book.of_journal(journal.id).values()), n_drawn, book.head, lines)
+    return Receipt(journal.id, commit, tuple(book.of_journal(journal.id).values()), drawn, book.head, lines)
 
 
 def _charge(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress) -> None:
@@ -402,15 +404,15 @@ def _charge(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Prog
     progress.charged(intent)
 
 
-def _draw_missing(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress) -> int:
+def _draw_missing(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress) -> dict[str, str]:
     """Draw every part that is not whole, each under an intent it was never begun under; adopt and record the others.
 
-    What stops the next part from being begun is raised once those that are under way are whole. Returns how many were
-    drawn.
+    What stops the next part from being begun is raised once those that are under way are whole. Returns the SHA-256 of
+    those that were drawn, by path.
     """
     under_way: deque[tuple[MeasuredPart, int]] = deque()
     stopped: list[Exception | KeyboardInterrupt] = []
-    n_drawn = 0
+    hashes: dict[str, str] = {}
 
     def begun() -> Iterator[MeasuredPart]:
         try:
@@ -430,12 +432,11 @@ def _draw_missing(work: ChargedWork, journal: Journal, ledger: Ledger, progress:
     with closing(work.draw(begun(), drawn)) as files:
         for data in files:
             part, seq = under_way.popleft()
-            journal.write(part, seq, ledger, data)
-            n_drawn += 1
+            hashes[part.path] = journal.write(part, seq, ledger, data)
             progress.done(part)
     if stopped:
         raise stopped[0]
-    return n_drawn
+    return hashes
 
 
 def _is_adopted(journal: Journal, ledger: Ledger, part: MeasuredPart) -> bool:

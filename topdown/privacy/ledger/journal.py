@@ -121,8 +121,8 @@ class Journal:
         self._erase(part)
         ledger.begin(seq, part.key)
 
-    def write(self, part: MeasuredPart, seq: int, ledger: Ledger, data: bytes) -> None:
-        """Write a part that was begun under intent `seq` durably, and record it.
+    def write(self, part: MeasuredPart, seq: int, ledger: Ledger, data: bytes) -> str:
+        """Write a part that was begun under intent `seq` durably, and record it; return its SHA-256.
 
         Args:
             part: the part.
@@ -138,6 +138,7 @@ class Journal:
         self._disk.sync_folder(level)
         self._names(part).append(name)
         ledger.drawn(seq, part.key, sha256)
+        return sha256
 
     def _erase(self, part: MeasuredPart) -> None:
         for name in self._names(part):
