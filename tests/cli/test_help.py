@@ -76,3 +76,14 @@ def test_completion_completes_without_numpy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "plain,pl94_2020" in done.stdout
     assert done.stdout.endswith("[]\n")
+
+
+def test_programs_make_no_data_frames(release):
+    """Arrow imports pandas with its first array: a quarter of a second and 38 MB in every command and worker."""
+    code = (
+        f"import sys; sys.argv = ['bin/topdown', 'verify', {str(release)!r}]\n"
+        "from topdown.cli import main\n"
+        "print('exit', main(), sorted({'numpy', 'pandas', 'pyarrow'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("exit 0 ['numpy', 'pyarrow']\n"), done.stdout
