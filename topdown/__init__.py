@@ -15,6 +15,7 @@ up at every level. Noise is drawn once, after an exact charge to a ledger; what 
 Before anything is spent
     synth          made-up records and areas to practise with, with their run file and ledger
     Schema, Geography   values that a plan is made of without files: Schema.from_lists, Geography.from_table
+    Settings, Budget, Invariants   shares and queries, how much in all, what stays exact: what a run file says
     plan           levels, queries, noise and exact cost (Planned: summary, compare, errors, budget_grid, write)
     simulate       errors by level and query over replicates of a seed, on made-up or public records
     optimal_noise  the best noise for one answer, apart from any release
@@ -63,7 +64,8 @@ if TYPE_CHECKING:
     from topdown.formats.accuracy_documents import Evaluation, SimulationErrors
     from topdown.formats.command_documents import GenerateResult
     from topdown.formats.privacy_documents import AuditLedger
-    from topdown.model import Geography, Schema
+    from topdown.model import Geography, Invariants, Schema
+    from topdown.plan.settings import Budget, Settings
     from topdown.practice.synth import SynthResult
     from topdown.privacy import Enclosure
     from topdown.privacy.accountant import Composition
@@ -76,15 +78,18 @@ __version__ = "0.1.0"
 __all__ = [
     "Audit",
     "AuditLedger",
+    "Budget",
     "Composition",
     "Enclosure",
     "Evaluation",
     "Event",
     "GenerateResult",
     "Geography",
+    "Invariants",
     "Planned",
     "Release",
     "Schema",
+    "Settings",
     "SimulationErrors",
     "SynthResult",
     "TopdownError",

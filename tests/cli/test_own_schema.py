@@ -205,7 +205,7 @@ def test_more_numbers_than_people_are_named_with_what_makes_fewer(topdown, tmp_p
     assert "detailed at level settlement makes 5,760" in said["text"]
     fewer = "sex * age_group * marital * nationality"
     assert f"{fewer} {12 * 2 * 2 * 4 * 3:,}" in said["text"]
-    head, mark, last = text.rpartition('"detailed" = ')
+    head, mark, last = text.rpartition("detailed = ")
     assert "Intervals need every cell of level settlement" in said["text"]
     head = head.replace("coverage = ", "# coverage = ")
     (tmp_path / "run.toml").write_text(f'{head}"{fewer}" = {last}')

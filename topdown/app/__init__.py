@@ -89,9 +89,9 @@ if TYPE_CHECKING:
     from topdown.model.feasibility import find_contradiction
     from topdown.plan import read_plan
     from topdown.plan.drafts import CENSUS_PREFIXES, RunFileAnswers, default_levels, run_file_text
-    from topdown.plan.invariants_file import load_invariants
     from topdown.plan.public_tables import read_public
-    from topdown.plan.run_file import GeographyTable, load_run_file, load_schema, load_settings
+    from topdown.plan.run_file import GeographyTable, load_invariants, load_run_file, load_schema
+    from topdown.plan.settings import load_settings
     from topdown.privacy.accountant.account import account_document, dhc2020_document
     from topdown.privacy.ledger.charged_run import charged_for
     from topdown.privacy.statement import trade_off_svg

@@ -14,10 +14,9 @@ from topdown.app.help_pages import REFERENCE_TEXTS, TITLES
 from topdown.formats.command_documents import Reference, ReferenceKey, ReferenceTable
 from topdown.formats.strict_toml import Chance
 from topdown.inputs import ValueLabels
-from topdown.model import KEYS, KINDS
-from topdown.plan import invariants_file
-from topdown.plan import run_file as held
+from topdown.model import KEYS, KINDS, ConstraintTable, InvariantsFile
 from topdown.plan import run_file as runfile
+from topdown.plan import settings as held
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -73,7 +72,7 @@ def file_tables(name: str) -> tuple[FileTable, ...]:
     """Return the tables of an input file, by its name in `TITLES`."""
     geography = FileTable("run.geography", "[geography]", runfile.GeographyTable)
     shared = (
-        FileTable("run.budget", "[budget]", held.BudgetTable),
+        FileTable("run.budget", "[budget]", held.Budget),
         FileTable("run.level", "[[level]]", held.LevelTable),
         FileTable("run.level.passes", "passes, root_passes", held.PassTable),
         FileTable("run.level.rounding", "rounding", held.RoundingTable),
@@ -91,16 +90,14 @@ def file_tables(name: str) -> tuple[FileTable, ...]:
             FileTable("run.base", "[base]", runfile.BaseTable),
         ),
         "schema": (
-            FileTable("schema", "", held.SchemaFile),
-            FileTable("schema.attribute", "[[attribute]]", held.AttributeTable),
+            FileTable("schema", "", runfile.SchemaFile),
+            FileTable("schema.attribute", "[[attribute]]", runfile.AttributeTable),
         ),
         "invariants": (
-            FileTable("invariants", "", invariants_file.InvariantsFile),
-            FileTable(
-                "invariants.constraint", "[[exact]], [[at_least]], ...", invariants_file.ConstraintTable
-            ),
+            FileTable("invariants", "", InvariantsFile),
+            FileTable("invariants.constraint", "[[exact]], [[at_least]], ...", ConstraintTable),
         ),
-        "settings": (FileTable("settings", "", held.SettingsFile), *shared),
+        "settings": (FileTable("settings", "", held.Settings), *shared),
         "geography": (geography,),
     }[name]
 

@@ -33,7 +33,8 @@ from topdown.notebook import card
 from topdown.output_paths import refuse_existing, refuse_needed, refuse_release, write_new
 from topdown.plan import PreparedRun, prepare
 from topdown.plan.plan_values import plan_file, read_plan
-from topdown.plan.preparation import RunOfValues, plan_budget, prepare_values, write_run
+from topdown.plan.preparation import RunOfValues, prepare_values, write_run
+from topdown.plan.settings import Budget
 from topdown.privacy.exact_values import significant, threshold
 from topdown.publish import plan_figures, written
 from topdown.publish.release_certificate import open_answers
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
 
     from topdown.app.compare_noise import NoiseCompared
     from topdown.inputs import ArrowTable
-    from topdown.model import Geography, Schema
+    from topdown.model import Geography, Invariants, Schema
     from topdown.plan import Plan
-    from topdown.plan.run_file import SettingsFile
+    from topdown.plan.settings import Settings
     from topdown.privacy.exact_values import Exact, Threshold
     from topdown.privacy.relation import Neighbours
 
@@ -243,14 +244,16 @@ def plan(
     rho: Exact | None = None,
     epsilon: Exact | None = None,
     delta: Exact | None = None,
-    neighbours: Neighbours = "bounded",
-    settings: SettingsFile | None = None,
+    budget: Budget | None = None,
+    neighbours: Neighbours | None = None,
+    settings: Settings | None = None,
+    invariants: Invariants | None = None,
     data_set: str = "own",
 ) -> Planned:
     """Plan a release and spend nothing; no row of the confidential records is read.
 
     A plan comes from a run file, or from values: a schema, a geography and a budget. Shares are then those of a draft
-    (equal by level; total 1/4, attributes 1/4, all combinations 1/2), unless settings say otherwise; nothing is exact.
+    (`Settings.from_shares`), unless settings say otherwise; nothing is exact, unless invariants say so.
 
     >>> import topdown
     >>> schema = topdown.Schema.from_lists({"sex": ["f", "m"], "age": ["0-17", "18+"]})
@@ -264,19 +267,22 @@ def plan(
         run: run file; None for a plan of values.
         base: folder of the published release that the run extends.
         leaves: the public leaf table as a data frame, or anything with an Arrow C stream; the file that the run file
-            names if None.
+            names if None. For a plan of values: geocode and the columns that its invariants read.
         final: refuse answers that only a person can give and that are still open.
         schema, geography: of a plan of values, see `Schema.from_lists` and `Geography.from_table`.
         records: the confidential records as a data frame, for `generate`; now only the names of its columns are read.
         rho, epsilon, delta: the budget: rho for discrete Gaussian noise; epsilon for geometric; epsilon and delta for
             optimal. Exact: whole numbers, Fractions or text such as "0.5"; never floats.
-        neighbours: "bounded": one record replaced; "add_remove": one record more or less.
-        settings: shares, queries and passes, from `Settings`; a draft if None.
+        budget: the same as a value; that of the settings if neither is given.
+        neighbours: "bounded": one record replaced; "add_remove": one record more or less; if None, as the settings.
+        settings: shares, queries and passes; a draft if None.
+        invariants: what stays exactly true; nothing if None.
         data_set: whose ledger is charged; the release is called by it.
 
     Raises:
         ConfigError: a file says something impossible, H001 an answer is open, C122 the base is a simulation, C250
-            `leaves` or `records` is no table, C341 values and a run file, or values that are missing.
+            `leaves` or `records` is no table, C341 values and a run file, or values that are missing, C342 invariants
+            read columns of leaves that are not given, C030 values of another schema.
         DataError: a public table breaks a rule.
         BudgetError: the budget does not add up.
         InfeasibleError: the constraints contradict each other.
@@ -291,10 +297,18 @@ def plan(
         )
         found = replace(found, records=leaves_in_memory(records, "records"))
     elif run is None and schema is not None and geography is not None:
-        budget = plan_budget(rho, epsilon, delta)
-        asked = RunOfValues(schema, geography, budget, neighbours, settings, data_set)
+        amounts = Budget(rho=rho, epsilon=epsilon, delta=delta)
+        if amounts != Budget() and budget is not None:
+            raise ConfigError(
+                "a plan has one budget, and two are given",
+                code="C341",
+                fix="give budget=, or rho= or epsilon=",
+            )
+        if budget is None and (settings is None or amounts != Budget()):
+            budget = amounts
+        asked = RunOfValues(schema, geography, budget, neighbours, settings, invariants, data_set)
         people = leaves_in_memory(records, "records")
-        found = Planned(prepare_values(asked, people), None, people)
+        found = Planned(prepare_values(asked, people, leaves_in_memory(leaves, "leaves")), None, people)
     else:
         raise ConfigError(
             "a plan is made of a run file, or of schema, geography and a budget",

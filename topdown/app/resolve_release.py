@@ -24,7 +24,7 @@ from topdown.made_up import refuse_simulation
 from topdown.measure import MeasureResult
 from topdown.plan import Plan, PublicContext, SolveChanges, exact_paths, load_context, make_resolved_plan
 from topdown.plan.plan_values import MEASURED_PLAN, plan_file
-from topdown.plan.run_file import load_settings
+from topdown.plan.settings import load_settings
 from topdown.privacy.exact_values import threshold
 from topdown.privacy.ledger import read_book
 from topdown.privacy.ledger.ledger_file import read_ledger

@@ -14,10 +14,16 @@ if TYPE_CHECKING:
         laminar_family,
     )
     from topdown.model.constraint_system import (
+        BATCH_LEAVES,
         MAX_KINDS,
         CellPartition,
+        ConstraintRow,
         ConstraintSystem,
         PublicFacts,
+        exact_rows,
+        leaf_rows,
+        soft_rule_rows,
+        unknown_exact_rows,
     )
     from topdown.model.exact_tables import (
         ExactArrangement,
@@ -56,17 +62,17 @@ if TYPE_CHECKING:
         narrow,
     )
     from topdown.model.invariants import (
-        BATCH_LEAVES,
         KEYS,
         KINDS,
         AtLeast,
         AtMost,
         Basis,
         ColumnBound,
-        ConstraintRow,
+        ConstraintTable,
         Exact,
         InvariantKind,
         Invariants,
+        InvariantsFile,
         LeafRule,
         Line,
         NameCells,
@@ -75,10 +81,6 @@ if TYPE_CHECKING:
         NoneWhereZero,
         Selection,
         SoftRule,
-        exact_rows,
-        leaf_rows,
-        soft_rule_rows,
-        unknown_exact_rows,
     )
     from topdown.model.neighbour_analysis import (
         BOUNDLESS,
@@ -139,6 +141,7 @@ __all__ = [
     "ColumnBound",
     "ConstraintRow",
     "ConstraintSystem",
+    "ConstraintTable",
     "Contradiction",
     "Counts",
     "DerivedValues",
@@ -152,6 +155,7 @@ __all__ = [
     "Histogram",
     "InvariantKind",
     "Invariants",
+    "InvariantsFile",
     "KnownStatistic",
     "LaminarFamily",
     "LeafPieces",

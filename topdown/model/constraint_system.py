@@ -1,13 +1,19 @@
-"""The constraints of a release: open cells and bounds at every node, cells that no rule tells apart."""
+"""The constraints of a release: what invariants ask of every node, open cells and bounds, cells no rule tells apart.
+
+A row says: at every node of a level, the records in some cells number `low` to `high`. One derivation for all who ask:
+zeros are [0, 0], exact answers [n, n], lower bounds [n, no limit], upper bounds [0, n]. Leaving a constraint out is
+leaving its rows out. Soft rules, which compare sets of cells, are integer rows over the cells.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.model.cell_sets import (
@@ -20,7 +26,8 @@ from topdown.model.cell_sets import (
 )
 from topdown.model.geography import Geography
 from topdown.model.histogram import NarrowColumns
-from topdown.model.invariants import ConstraintRow, Invariants, leaf_rows
+from topdown.model.invariants import Exact, Invariants, LeafRule, Selection
+from topdown.model.query import parse_query
 from topdown.model.schema import Schema
 
 MAX_KINDS = 14  # a table over all subsets of the kinds is kept at some nodes
@@ -40,6 +47,124 @@ class PublicFacts:
     def at(self, places: slice | Ints) -> PublicFacts:
         """Return the facts of some leaves."""
         return PublicFacts(NarrowColumns.pack(self.columns).at(places))
+
+
+BATCH_LEAVES = 1 << 21  # whose numbers, of all bounds, are held at once
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintRow:
+    """What one constraint asks of the nodes of a level; an exact table is one row an answer.
+
+    Numbers are made when they are asked for: those of a nation's leaves, all rows at once, would take a gigabyte.
+
+    Args:
+        rule: as the invariants state it.
+        depth: position of the level, 0 at the root.
+        cells: bool (n_cells,), whose records are counted.
+        n_nodes: of the level.
+        counts: makes the number of each node, int64 (n_nodes,): of the bound, the exact answer, or the most records in
+            cells that are closed somewhere.
+    """
+
+    rule: Exact | LeafRule
+    depth: int
+    cells: Bools
+    n_nodes: int
+    counts: Callable[[], Ints]
+
+    @property
+    def low(self) -> Ints:
+        """Fewest records of the cells at every node, int64 (n_nodes,)."""
+        return self.counts() if self.rule.is_lower else np.zeros(self.n_nodes, dtype=np.int64)
+
+    @property
+    def high(self) -> Ints:
+        """Most records of the cells, int64 (n_nodes,); NO_LIMIT for no upper bound."""
+        return self.counts() if self.rule.is_upper else np.full(self.n_nodes, NO_LIMIT, dtype=np.int64)
+
+    def at(self, nodes: Ints) -> ConstraintRow:
+        """Return what it asks of some nodes; their numbers are held."""
+        counts = self.counts()[nodes]
+        return replace(self, n_nodes=len(nodes), counts=lambda: counts)
+
+    @property
+    def name(self) -> str:
+        """Name of the constraint."""
+        return self.rule.name
+
+    @property
+    def selection(self) -> Selection:
+        """Cells as the invariants choose them; () for answers of an exact statistic."""
+        return self.rule.cells if isinstance(self.rule, LeafRule) else ()
+
+    @property
+    def asks(self) -> Bools:
+        """Nodes of which it asks anything."""
+        return np.asarray((self.low > 0) | (self.high < NO_LIMIT))
+
+
+def leaf_rows(
+    schema: Schema, invariants: Invariants, columns: Mapping[str, Ints], geography: Geography
+) -> tuple[ConstraintRow, ...]:
+    """Return what public facts say of the leaves, one row a constraint.
+
+    Args:
+        schema, geography: of the release.
+        invariants: soft rules and exact statistics are left out.
+        columns: public facts, int64 (n_leaves,), by name.
+    """
+    depth, n_leaves = len(geography.levels) - 1, len(geography.leaves)
+
+    return tuple(
+        ConstraintRow(
+            rule,
+            depth,
+            schema.select(dict(rule.cells)),
+            n_leaves,
+            partial(rule.numbers, columns, n_leaves),
+        )
+        for rule in invariants.leaf_rules
+    )
+
+
+def exact_rows(
+    schema: Schema, invariants: Invariants, exact: Mapping[str, Ints], geography: Geography
+) -> tuple[ConstraintRow, ...]:
+    """Return exact statistics at any level, one row an answer.
+
+    Args:
+        exact: answers by name, int64 (n_nodes, n_answers); statistics that are not there are left out.
+    """
+    rows = []
+    for statistic in invariants.exact:
+        if statistic.name in exact:
+            labels = parse_query(schema, statistic.query).labels
+            answers = np.asarray(exact[statistic.name], dtype=np.int64)
+            depth = geography.index(statistic.level)
+            rows += [
+                ConstraintRow(statistic, depth, labels == a, len(n), partial(np.array, n))
+                for a, n in enumerate(answers.T)
+            ]
+    return tuple(rows)
+
+
+def unknown_exact_rows(
+    schema: Schema, invariants: Invariants, geography: Geography
+) -> tuple[ConstraintRow, ...]:
+    """Return exact statistics with zeros for their answers: what is exact is known before they are."""
+    shapes = {
+        e.name: (len(geography.levels[geography.index(e.level)]), parse_query(schema, e.query).n_answers)
+        for e in invariants.exact
+    }
+    none = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+    return exact_rows(schema, invariants, none, geography)
+
+
+def soft_rule_rows(schema: Schema, invariants: Invariants) -> NDArray[np.int64]:
+    """Return one row a soft rule, int64 (n_rules, n_cells): a table keeps the rule if its sum is <= 0."""
+    rows = [rule.weights(schema) for rule in invariants.soft_rules]
+    return np.array(rows, dtype=np.int64).reshape(-1, schema.n_cells)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ import numpy as np
 from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model.cell_sets import NO_LIMIT
-from topdown.model.constraint_system import CellPartition, ConstraintSystem
+from topdown.model.constraint_system import BATCH_LEAVES, CellPartition, ConstraintSystem
 from topdown.model.geography import Geography
-from topdown.model.invariants import BATCH_LEAVES, Invariants
+from topdown.model.invariants import Invariants
 from topdown.model.query import parse_query, refines
 from topdown.model.schema import Schema
 

@@ -19,17 +19,9 @@ import numpy as np
 from topdown.arrays import Bools, Ints
 from topdown.errors import InfeasibleError
 from topdown.model.cell_sets import NO_LIMIT, distinct_rows, group_cells, laminar_family
-from topdown.model.constraint_system import PublicFacts
+from topdown.model.constraint_system import BATCH_LEAVES, ConstraintRow, PublicFacts, exact_rows, leaf_rows
 from topdown.model.geography import Geography
-from topdown.model.invariants import (
-    BATCH_LEAVES,
-    ConstraintRow,
-    Exact,
-    InvariantKind,
-    Invariants,
-    exact_rows,
-    leaf_rows,
-)
+from topdown.model.invariants import Exact, InvariantKind, Invariants
 from topdown.model.schema import Schema
 
 MAX_TESTS = 2_000  # feasibility tests, and twenty times as many steps of the search for hitting sets

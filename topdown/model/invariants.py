@@ -1,32 +1,31 @@
-"""Public knowledge that a release must reproduce: every kind of invariant, and the rows that follow from it.
+"""Public knowledge that a release must reproduce: every kind of invariant, its tables, and what is made of them.
 
 A kind is one class. It says everything that depends on the kind: the keys of its TOML table, the public columns that it
 reads, its numbers, its words. Whoever handles invariants finds the kinds through `KINDS` and asks what they are: rows
 that close or bound cells of leaves, exact statistics of a level, soft rules. `topdown/verify/rule_kinds.py` reads and
 checks every kind once more, by its own code; a kind that is missing there is refused.
 
-A row says: at every node of a level, the records in some cells number `low` to `high`. One derivation for all who ask:
-zeros are [0, 0], exact answers [n, n], lower bounds [n, no limit], upper bounds [0, n]. Leaving a constraint out is
-leaving its rows out. Soft rules, which compare sets of cells, are integer rows over the cells.
+Invariants are made of the same tables whether a file holds them or a program: `InvariantsFile`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
+from msgspec import Struct, ValidationError, convert, defstruct
 
-from topdown.arrays import Bools, Ints
+from topdown.arrays import Ints
+from topdown.errors import ConfigError
 from topdown.formats import InvariantKindName
+from topdown.formats.strict_toml import locating_errors
 from topdown.model.cell_sets import NO_LIMIT
-from topdown.model.geography import Geography
-from topdown.model.query import parse_query
 from topdown.model.schema import Schema
+from topdown.notebook import card
 
 Selection = tuple[tuple[str, tuple[str, ...]], ...]  # ((attribute, labels), ...): cells with all of them
 NameCells = Callable[[Selection], str]
@@ -302,7 +301,58 @@ KINDS: tuple[type[InvariantKind], ...] = (Exact, AtLeast, NoneWhereZero, Never, 
 """Every kind, in the order of invariants files; `Invariants` has a field for each."""
 
 
-@dataclass(frozen=True)
+MOST_TIMES = 1_000_000
+
+
+class NamedTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One constraint of an invariants file: what every kind has; `KEYS` has the other keys.
+
+    `cells` and `than` are the cells with one of the listed labels in every attribute or recode named; {} is everybody.
+    """
+
+    name: str
+    legal_basis: str
+    decided_by: str = ""
+    date: str = ""
+
+
+class FileHead(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An invariants file, without its constraints."""
+
+    type: str
+    version: int
+    name: str
+    title: str
+    schema: str
+    source: str = ""
+    adds_to: str = ""  # bundled name or file of invariants that are part of these
+
+
+_Labels = dict[str, tuple[str, ...]]  # by attribute or recode
+_AS_WRITTEN: dict[Any, tuple[Any, Any]] = {  # in TOML: type of a key, and its value where it is left out
+    Selection: (_Labels | None, None),
+    str: (str, ""),
+    tuple[str, ...]: (tuple[str, ...], ()),
+    int: (int, 1),
+}
+_KEY_TYPES: dict[str, Any] = {key: get_type_hints(kind)[key] for kind in KINDS for key in kind.table_keys()}
+ConstraintTable = defstruct(
+    "ConstraintTable",
+    [(key, *_AS_WRITTEN[_KEY_TYPES[key]]) for key in KEYS],
+    bases=(NamedTable,),
+    frozen=True,
+    kw_only=True,
+)
+InvariantsFile = defstruct(
+    "InvariantsFile",
+    [(kind.kind, tuple[ConstraintTable, ...], ()) for kind in KINDS],  # type: ignore[valid-type]
+    bases=(FileHead,),
+    frozen=True,
+    kw_only=True,
+)
+
+
+@dataclass(frozen=True, repr=False)
 class Invariants:
     """Everything one release promises about public knowledge."""
 
@@ -363,120 +413,214 @@ class Invariants:
         """Public leaf columns the constraints read, each once."""
         return tuple(dict.fromkeys(column for rule in self.rules for column in rule.read_columns))
 
+    @staticmethod
+    def from_tables(
+        schema: Schema,
+        name: str = "own",
+        title: str = "",
+        **tables: Sequence[Mapping[str, object]],
+    ) -> Invariants:
+        """Return invariants of the tables that an invariants file would have, as mappings, by kind.
 
-BATCH_LEAVES = 1 << 21  # whose numbers, of all bounds, are held at once
+        >>> from topdown import Invariants, Schema
+        >>> schema = Schema.from_lists({"age": ["0-17", "18+"], "married": ["no", "yes"]})
+        >>> Invariants.from_tables(
+        ...     schema,
+        ...     exact=[{"level": "land", "query": "total", "legal_basis": "Census Act, s. 2"}],
+        ...     never=[{"cells": {"age": ["0-17"], "married": ["yes"]}}],
+        ... )
+        Invariants('own', exact 1, never 1)
 
+        Args:
+            schema: of the records.
+            name, title: of the invariants.
+            tables: by kind (exact, at_least, at_most, none_where_zero, never, no_more_than), a mapping each with the
+                keys of `topdown explain invariants`. A name left out is the kind with a number, a legal basis "?".
 
-@dataclass(frozen=True, eq=False)
-class ConstraintRow:
-    """What one constraint asks of the nodes of a level; an exact table is one row an answer.
+        Raises:
+            ConfigError: C343 no such kind or key, or a value of another type; C031 a key too many or missing, C024,
+                C025, C134 the cells, C034 a name twice.
+        """
+        named = {
+            kind: [
+                {"name": f"{kind} {number}", "legal_basis": Basis.legal_basis} | dict(table)
+                for number, table in enumerate(of, start=1)
+            ]
+            for kind, of in tables.items()
+        }
+        head = {
+            "type": "topdown.invariants",
+            "version": 1,
+            "name": name,
+            "title": title,
+            "schema": schema.name,
+        }
+        try:
+            file = convert(head | named, InvariantsFile)
+        except ValidationError as error:
+            raise ConfigError(
+                f"these are no tables of invariants: {error}",
+                code="C343",
+                fix=f"give lists of mappings by kind: {', '.join(kind.kind for kind in KINDS)}",
+            ) from None
+        return Invariants.of_file(file, schema)
 
-    Numbers are made when they are asked for: those of a nation's leaves, all rows at once, would take a gigabyte.
+    @staticmethod
+    def of_file(file: Any, schema: Schema, of: str = "") -> Invariants:
+        """Return the invariants of an `InvariantsFile`, without those it adds to.
 
-    Args:
-        rule: as the invariants state it.
-        depth: position of the level, 0 at the root.
-        cells: bool (n_cells,), whose records are counted.
-        n_nodes: of the level.
-        counts: makes the number of each node, int64 (n_nodes,): of the bound, the exact answer, or the most records in
-            cells that are closed somewhere.
-    """
+        Args:
+            schema: whose names are used. of: where the tables stand, for messages.
 
-    rule: Exact | LeafRule
-    depth: int
-    cells: Bools
-    n_nodes: int
-    counts: Callable[[], Ints]
+        Raises:
+            ConfigError: a key too many or missing, unknown attribute or label, a name twice.
+        """
+        found: dict[str, Any] = {}
+        for kind in KINDS:
+            for number, table in enumerate(getattr(file, kind.kind)):
+                with locating_errors(kind.kind, str(number)):
+                    _check_keys(of, kind, table)
+        for kind in KINDS:
+            given = enumerate(getattr(file, kind.kind))
+            found[kind.kind] = tuple(
+                _build_constraint(kind, number, table, schema) for number, table in given
+            )
+        made = Invariants(file.name, file.title, file.schema, source=file.source, **found)
+        made.refuse_twice(of)
+        return made
 
     @property
-    def low(self) -> Ints:
-        """Fewest records of the cells at every node, int64 (n_nodes,)."""
-        return self.counts() if self.rule.is_lower else np.zeros(self.n_nodes, dtype=np.int64)
-
-    @property
-    def high(self) -> Ints:
-        """Most records of the cells, int64 (n_nodes,); NO_LIMIT for no upper bound."""
-        return self.counts() if self.rule.is_upper else np.full(self.n_nodes, NO_LIMIT, dtype=np.int64)
-
-    def at(self, nodes: Ints) -> ConstraintRow:
-        """Return what it asks of some nodes; their numbers are held."""
-        counts = self.counts()[nodes]
-        return replace(self, n_nodes=len(nodes), counts=lambda: counts)
-
-    @property
-    def name(self) -> str:
-        """Name of the constraint."""
-        return self.rule.name
-
-    @property
-    def selection(self) -> Selection:
-        """Cells as the invariants choose them; () for answers of an exact statistic."""
-        return self.rule.cells if isinstance(self.rule, LeafRule) else ()
-
-    @property
-    def asks(self) -> Bools:
-        """Nodes of which it asks anything."""
-        return np.asarray((self.low > 0) | (self.high < NO_LIMIT))
-
-
-def leaf_rows(
-    schema: Schema, invariants: Invariants, columns: Mapping[str, Ints], geography: Geography
-) -> tuple[ConstraintRow, ...]:
-    """Return what public facts say of the leaves, one row a constraint.
-
-    Args:
-        schema, geography: of the release.
-        invariants: soft rules and exact statistics are left out.
-        columns: public facts, int64 (n_leaves,), by name.
-    """
-    depth, n_leaves = len(geography.levels) - 1, len(geography.leaves)
-
-    return tuple(
-        ConstraintRow(
-            rule,
-            depth,
-            schema.select(dict(rule.cells)),
-            n_leaves,
-            partial(rule.numbers, columns, n_leaves),
+    def file(self) -> Any:
+        """The `InvariantsFile` that says the same."""
+        tables = {kind.kind: tuple(_table_of(rule) for rule in getattr(self, kind.kind)) for kind in KINDS}
+        return InvariantsFile(
+            type="topdown.invariants",
+            version=1,
+            name=self.name,
+            title=self.title,
+            schema=self.schema,
+            source=self.source,
+            **tables,
         )
-        for rule in invariants.leaf_rules
+
+    def __add__(self, other: Invariants) -> Invariants:
+        """Return both, under the name of this; ConfigError C034 where both have a constraint of one name."""
+        both: dict[str, Any] = {kind: rules + other.by_kind[kind] for kind, rules in self.by_kind.items()}
+        made = replace(self, **both)
+        made.refuse_twice("")
+        return made
+
+    def refuse_twice(self, of: str) -> None:
+        """Refuse two constraints of one name (ConfigError C034)."""
+        names = Counter(rule.name for rule in self.rules)
+        twice = [name for name, n in names.items() if n > 1]
+        if twice:
+            raise ConfigError(
+                f"constraint {twice[0]!r}{of} is there twice",
+                code="C034",
+                fix="give it another name, or remove it",
+            )
+
+    def __repr__(self) -> str:
+        numbers = [f"{kind} {len(rules)}" for kind, rules in self.by_kind.items() if rules]
+        return f"Invariants({', '.join([repr(self.name), *numbers])})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (rule.kind, rule.name, rule.algebra(_cells_in_words)[0], rule.basis.legal_basis)
+            for rule in self.rules
+        ]
+        head = ("kind", "name", "what is kept", "legal basis")
+        return card(f"Invariants {self.name}", rows, head=head)
+
+
+def _table_of(rule: InvariantKind) -> Any:
+    """Return the table of a constraint; cells are labels of attributes."""
+    keys = {key: getattr(rule, key) for key in rule.table_keys()}
+    keys = {key: dict(value) if _KEY_TYPES[key] == Selection else value for key, value in keys.items()}
+    basis = rule.basis
+    return ConstraintTable(
+        name=rule.name, legal_basis=basis.legal_basis, decided_by=basis.decided_by, date=basis.date, **keys
     )
 
 
-def exact_rows(
-    schema: Schema, invariants: Invariants, exact: Mapping[str, Ints], geography: Geography
-) -> tuple[ConstraintRow, ...]:
-    """Return exact statistics at any level, one row an answer.
+def _cells_in_words(cells: Selection) -> str:
+    return ", ".join(f"{name} {' or '.join(labels)}" for name, labels in cells)
+
+
+def _check_keys(of: str, kind: type[InvariantKind], table: NamedTable) -> None:
+    """Refuse keys that the kind does not have or that are missing, and factors out of range (ConfigError C031)."""
+    values = {key: getattr(table, key) for key in KEYS}
+    given = {key for key, value in values.items() if value != _AS_WRITTEN[_KEY_TYPES[key]][1]}
+    factors = [value for value in values.values() if isinstance(value, int)]
+    keys = kind.table_keys()
+    needed = {key for key, is_needed in keys.items() if is_needed}
+    if not needed <= given <= set(keys) or not all(1 <= f <= MOST_TIMES for f in factors):
+        raise ConfigError(
+            f"constraint {table.name!r}{of}: [[{kind.kind}]] needs exactly the keys {sorted(needed)}, "
+            f"has {sorted(given)}",
+            code="C031",
+            fix=f"add the missing keys, remove the others; factors are from 1 to {MOST_TIMES:,}",
+        )
+
+
+def _build_constraint(
+    kind: type[InvariantKind], number: int, table: NamedTable, schema: Schema
+) -> InvariantKind:
+    values: dict[str, Any] = {key: getattr(table, key) for key in kind.table_keys()}
+    for name in sorted(key for key in values if _KEY_TYPES[key] == Selection):
+        with locating_errors(kind.kind, str(number), name):
+            values[name] = _parse_selection(schema, table.name, values[name] or {})
+    basis = Basis(table.legal_basis, table.decided_by, table.date)
+    return kind(name=table.name, basis=basis, **values)  # type: ignore[call-arg]
+
+
+def _parse_selection(schema: Schema, rule: str, given: dict[str, tuple[str, ...]]) -> Selection:
+    """Return cells by labels of attributes.
 
     Args:
-        exact: answers by name, int64 (n_nodes, n_answers); statistics that are not there are left out.
+        schema: of the records. rule: name of the constraint, for messages.
+        given: labels by attribute, and groups by recode; none is every cell.
+
+    Raises:
+        ConfigError: C024 no such attribute or recode, C025 no such label, C134 nothing is left.
     """
-    rows = []
-    for statistic in invariants.exact:
-        if statistic.name in exact:
-            labels = parse_query(schema, statistic.query).labels
-            answers = np.asarray(exact[statistic.name], dtype=np.int64)
-            depth = geography.index(statistic.level)
-            rows += [
-                ConstraintRow(statistic, depth, labels == a, len(n), partial(np.array, n))
-                for a, n in enumerate(answers.T)
-            ]
-    return tuple(rows)
+    kept: dict[str, tuple[str, ...]] = {}
+    for name, labels in given.items():
+        if not labels:
+            raise _empty_selection_error(rule, name)
+        attribute, meant = _attribute_and_labels(schema, name, labels)
+        kept[attribute] = tuple(label for label in kept.get(attribute, meant) if label in meant)
+        if not kept[attribute]:
+            raise _empty_selection_error(rule, name)
+    if not kept:  # everybody: all labels of the shortest attribute
+        least = min(schema.attributes, key=lambda a: len(a.labels))
+        kept[least.name] = least.labels
+    return tuple(kept.items())
 
 
-def unknown_exact_rows(
-    schema: Schema, invariants: Invariants, geography: Geography
-) -> tuple[ConstraintRow, ...]:
-    """Return exact statistics with zeros for their answers: what is exact is known before they are."""
-    shapes = {
-        e.name: (len(geography.levels[geography.index(e.level)]), parse_query(schema, e.query).n_answers)
-        for e in invariants.exact
-    }
-    none = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
-    return exact_rows(schema, invariants, none, geography)
+def _attribute_and_labels(schema: Schema, name: str, labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return the attribute that a name is of, and the labels of it that are meant, as they are listed."""
+    found = [(a, r) for a in schema.attributes for r in a.recodes if r.name == name]
+    if not found:
+        schema.kept({name: labels})
+        return name, labels
+    attribute, recode = found[0]
+    wrong = [label for label in labels if label not in recode.group_labels]
+    if wrong:
+        raise ConfigError(
+            f"{wrong[0]!r} is no group of recode {name!r}",
+            code="C025",
+            fix="use groups of the recode: " + ", ".join(recode.group_labels[:12]),
+        )
+    meant = {recode.group_labels.index(label) for label in labels}
+    pairs = zip(attribute.labels, recode.group_of, strict=True)
+    return attribute.name, tuple(label for label, group in pairs if group in meant)
 
 
-def soft_rule_rows(schema: Schema, invariants: Invariants) -> NDArray[np.int64]:
-    """Return one row a soft rule, int64 (n_rules, n_cells): a table keeps the rule if its sum is <= 0."""
-    rows = [rule.weights(schema) for rule in invariants.soft_rules]
-    return np.array(rows, dtype=np.int64).reshape(-1, schema.n_cells)
+def _empty_selection_error(rule: str, name: str) -> ConfigError:
+    return ConfigError(
+        f"constraint {rule!r} leaves no value of {name!r}",
+        code="C134",
+        fix="list the values, or leave the attribute out to mean all of them; {} means everybody",
+    )

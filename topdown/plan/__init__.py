@@ -7,7 +7,6 @@ from topdown.lazy import lazy_face
 if TYPE_CHECKING:
     from topdown.plan.drafts import RunFileAnswers, draft_files, read_code_list, run_file_text, values_by_rule
     from topdown.plan.exact_statistics import exact_paths, exact_table, exact_table_names, read_exact_table
-    from topdown.plan.invariants_file import load_invariants
     from topdown.plan.level_columns import find_level_columns
     from topdown.plan.plan_values import (
         Base,
@@ -46,13 +45,13 @@ if TYPE_CHECKING:
     from topdown.plan.resolved_plan import SolveChanges, make_resolved_plan
     from topdown.plan.run_file import (
         BaseTable,
-        BudgetTable,
         GeographyTable,
         RunFile,
+        load_invariants,
         load_run_file,
         load_schema,
-        load_settings,
     )
+    from topdown.plan.settings import Budget, Settings, load_settings
 
 __all__ = [
     "MOST_FLOW_COST",
@@ -60,7 +59,7 @@ __all__ = [
     "Base",
     "BaseRelease",
     "BaseTable",
-    "BudgetTable",
+    "Budget",
     "Estimates",
     "GeographyTable",
     "LevelPlan",
@@ -74,6 +73,7 @@ __all__ = [
     "ReleaseInfo",
     "RunFile",
     "RunFileAnswers",
+    "Settings",
     "SolveChanges",
     "calibrate_noise",
     "check_solvable",

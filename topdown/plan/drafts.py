@@ -15,8 +15,10 @@ from fractions import Fraction
 from math import ceil
 from pathlib import Path
 
+import msgspec
+
 from topdown.errors import ConfigError, DataError
-from topdown.formats.strict_toml import exact_text
+from topdown.formats.strict_toml import dec_hook, exact_text, toml_text
 from topdown.inputs import (
     BLANK,
     TableLocation,
@@ -31,7 +33,7 @@ from topdown.inputs import (
 )
 from topdown.model import Attribute, Recode, Schema
 from topdown.output_paths import checked_name
-from topdown.plan.run_file import SettingsFile, load_settings, parse_settings
+from topdown.plan.settings import Settings, load_settings
 from topdown.privacy.laws import law_of_mechanism
 from topdown.resources import find
 
@@ -70,14 +72,14 @@ class RunFileAnswers:
     values: Mapping[str, ValueLabels] = field(default_factory=dict)
 
 
-def default_levels(settings: SettingsFile) -> tuple[str, ...]:
+def default_levels(settings: Settings) -> tuple[str, ...]:
     """Return the levels of the settings below "us"; of a census spine only those with a known geocode length."""
     names = [t.name for t in settings.level if t.name != "us"]
     census = bool(names) and {names[0], names[-1]} <= set(CENSUS_PREFIXES)
     return tuple(name for name in names if not census or name in CENSUS_PREFIXES)
 
 
-def suggest_limit(settings: SettingsFile, levels: tuple[str, ...]) -> Fraction:
+def suggest_limit(settings: Settings, levels: tuple[str, ...]) -> Fraction:
     """Return a round limit with room for one release at these levels and one interrupted measurement."""
     budget = settings.budget.rho or settings.budget.epsilon or Fraction(1)
     shares = [t.share for t in settings.level if t.name in levels]
@@ -111,7 +113,8 @@ def run_file_text(
         ConfigError: schema and settings do not belong together, or a level has no known geocode length.
     """
     if settings_text:
-        body, settings = settings_text, parse_settings(settings_text)
+        body = settings_text
+        settings = msgspec.convert(tomllib.loads(body), Settings, dec_hook=dec_hook)
     else:
         path = find("settings", settings_name, Path.cwd())
         body, settings = path.read_text(encoding="utf-8"), load_settings(path)
@@ -141,7 +144,7 @@ def run_file_text(
 
 
 def _run_file_head(
-    settings: SettingsFile,
+    settings: Settings,
     levels: tuple[str, ...],
     records: TableLocation,
     leaves: TableLocation,
@@ -247,7 +250,6 @@ def toml_quote(text: str) -> str:
     return f'"{escaped}"'
 
 
-MOST_WITH_INTERVALS = 6  # attributes: see topdown.solve.tree.coverage
 _WHOLE, _CODED, _GROUPED = (
     ("attribute", "label"),
     ("code",),
@@ -360,9 +362,7 @@ def _code_list_error(path: Path, text: str) -> DataError:
 def draft_files(schema: Schema, levels: Sequence[str], source: str) -> DraftFiles:
     """Return schema, empty invariants and settings by rule for a schema of one's own.
 
-    The rule: levels share the budget equally. Each measures the total, every attribute by itself and every
-    combination, in the shares 1/4, 1/4 and 1/2 (1/2 and 1/2 for a single attribute). Rounding goes from coarse to fine,
-    attribute by attribute, those of few labels first.
+    The rule is that of `Settings.from_shares`.
 
     Args:
         schema: of the codes. levels: root first. source: where the codes came from.
@@ -416,79 +416,21 @@ schema = {toml_quote(schema.name)}
 """
 
 
+_COMMENTS = {  # before or after a line of drafted settings
+    "[[level]]": (
+        "# passes: each entry solves `table` for the best fit and fixes it for the entries that follow.\n"
+        "# rounding: tables from coarse to fine, each with the weight of one person of rounding error in it.\n"
+        "\n[[level]]"
+    ),
+    'rho = "1"': 'rho = "1"  # people decide this: topdown plan run.toml --budget-for 5 says what epsilon 5 would be',
+    'coverage = "19/20"': 'coverage = "19/20"  # every count in the tables with an interval',
+}
+
+
 def _settings_text(schema: Schema, levels: Sequence[str]) -> str:
-    telling = [a.name for a in schema.attributes if len(a.labels) > 1]
-    alone = telling if len(telling) > 1 else []
-    quarter = Fraction(1, 4)
-    shares = {"total": quarter if alone else 2 * quarter}
-    shares |= {name: quarter / len(alone) for name in alone}
-    shares["detailed"] = Fraction(1, 2)
-    many = len(schema.attributes) > MOST_WITH_INTERVALS or len(levels) < 2
-    intervals = (
-        "" if many else '[estimates]\ncoverage = "19/20"  # every count in the tables with an interval\n\n'
-    )
-    chain = ["total", *_rounding_chain(schema), "detailed"]
-    rounding = "".join(
-        f"  {{ table = {toml_quote(table)}, weight = {100 if table == 'total' else 1} }},\n"
-        for table in chain
-    )
-    measured = "".join(f'{toml_quote(name)} = "{exact_text(share)}"\n' for name, share in shares.items())
-    total = '{ queries = ["total"], table = "total" }, '
-    parts = [
-        f"""
-[[level]]
-name = {toml_quote(level)}
-share = "1/{len(levels)}"
-passes = [{total if depth else ""}{{ table = "detailed" }}]
-rounding = [
-{rounding}]
-
-[level.queries]
-{measured}"""
-        for depth, level in enumerate(levels)
-    ]
-    return f"""\
-# A draft by rule: equal shares by level; total 1/4, every attribute by itself 1/4 together, every combination 1/2.
-type = "topdown.settings"
-version = 1
-name = {toml_quote(schema.name)}
-title = {toml_quote("Draft settings of " + schema.name)}
-schema = {toml_quote(schema.name)}
-invariants = "invariants.toml"
-neighbours = "bounded"
-mechanism = "discrete_gaussian"
-source = "drafted by topdown init"
-
-[budget]
-rho = "1"  # people decide this: topdown plan run.toml --budget-for 5 says what epsilon 5 would be
-
-{intervals}# passes: each entry solves `table` for the best fit and fixes it for the entries that follow.
-# rounding: tables from coarse to fine, each with the weight of one person of rounding error in it.
-{"".join(parts)}"""
-
-
-def _rounding_chain(schema: Schema) -> list[str]:
-    """Return tables from coarse to fine between total and detailed: one attribute after the other."""
-    out, before = list[str](), list[str]()
-    attributes = sorted(schema.attributes, key=lambda a: len(a.labels))
-    for attribute in attributes:
-        if len(attribute.labels) == 1:
-            continue
-        for recode in _nested_recodes(attribute):
-            out.append(" * ".join([*before, recode]))
-        before.append(attribute.name)
-        if len(before) < sum(len(a.labels) > 1 for a in attributes):
-            out.append(" * ".join(before))
-    return out
-
-
-def _nested_recodes(attribute: Attribute) -> list[str]:
-    """Return recodes of which each divides the groups of the one before, coarsest first."""
-    out, last = list[str](), (0,) * len(attribute.labels)
-    for recode in sorted(attribute.recodes, key=lambda r: len(r.group_labels)):
-        pairs = set(zip(recode.group_of, last, strict=True))
-        n = len(recode.group_labels)
-        if len(pairs) == n and max((*last, 0)) + 1 < n < len(attribute.labels):
-            out.append(recode.name)
-            last = recode.group_of
-    return out
+    text = toml_text(Settings.from_shares(schema, levels, source="drafted by topdown init"))
+    for line, said in _COMMENTS.items():
+        text = text.replace(f"\n{line}\n", f"\n{said}\n", 1)
+    text = text.replace("large_delta = false\n", "", 1)
+    rule = "equal shares by level; total 1/4, every attribute by itself 1/4 together, every combination 1/2."
+    return f"# A draft by rule: {rule}\n{text}"

@@ -42,7 +42,8 @@ from topdown.output_paths import refuse_same_file
 from topdown.plan.plan_values import Estimates, LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
 from topdown.plan.public_tables import geography_sha256, public_sha256
 from topdown.plan.release_chain import ReleaseChain, check_guarantee
-from topdown.plan.run_file import EstimatesTable, LevelTable, PassTable, RunFile
+from topdown.plan.run_file import RunFile
+from topdown.plan.settings import EstimatesTable, LevelTable, PassTable
 from topdown.privacy.laws import LAWS, NoiseLaw, law_of_mechanism
 from topdown.privacy.relation import Relation
 

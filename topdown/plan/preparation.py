@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -36,10 +36,15 @@ from topdown.model import (
 )
 from topdown.output_paths import checked_name, refuse_needed, write_new
 from topdown.plan.drafts import draft_files, suggest_limit
-from topdown.plan.invariants_file import load_invariants, name_asking_constraint
 from topdown.plan.plan_values import Plan, read_plan
 from topdown.plan.planning import make_plan
-from topdown.plan.public_tables import geography_sha256, public_sha256, read_public, read_release_public
+from topdown.plan.public_tables import (
+    geography_sha256,
+    public_sha256,
+    read_facts,
+    read_public,
+    read_release_public,
+)
 from topdown.plan.release_chain import (
     BaseFiles,
     BaseRelease,
@@ -53,24 +58,22 @@ from topdown.plan.release_chain import (
     refuse_resolved,
 )
 from topdown.plan.run_file import (
-    BudgetTable,
     GeographyTable,
     InputTable,
     LedgerTable,
     ReleaseTable,
     RunFile,
-    SettingsFile,
+    load_invariants,
     load_run_file,
     load_schema,
-    parse_settings,
+    name_asking_constraint,
 )
-from topdown.privacy.exact_values import rational
+from topdown.plan.settings import Budget, Settings
 from topdown.privacy.laws import law_of_mechanism
 from topdown.resources import find
 
 if TYPE_CHECKING:
     from topdown.formats.common import Mechanism
-    from topdown.privacy.exact_values import Exact
     from topdown.privacy.relation import Neighbours
 
 
@@ -391,58 +394,75 @@ class RunOfValues:
     """What a run file would say.
 
     Args:
-        schema, geography, neighbours: as `topdown.plan`.
-        budget: exact. settings: a draft if None. data_set: whose ledger is charged.
+        schema, geography: as `topdown.plan`.
+        budget: of the settings if None. neighbours: of the settings, or "bounded", if None.
+        settings: a draft if None. invariants: nothing is exact if None. data_set: whose ledger is charged.
     """
 
     schema: Schema
     geography: Geography
-    budget: BudgetTable
-    neighbours: Neighbours
-    settings: SettingsFile | None
+    budget: Budget | None
+    neighbours: Neighbours | None
+    settings: Settings | None
+    invariants: Invariants | None
     data_set: str
 
 
-def plan_budget(rho: Exact | None, epsilon: Exact | None, delta: Exact | None) -> BudgetTable:
-    """Return an exact budget.
-
-    Raises:
-        ConfigError: C341 none, or rho beside epsilon. TypeError: a float.
-    """
-    if (rho is None) == (epsilon is None) or (delta is not None and epsilon is None):
+def checked_budget(budget: Budget) -> Budget:
+    """Return a budget; ConfigError C341 if it is none, rho beside epsilon, or a delta alone."""
+    if (budget.rho is None) == (budget.epsilon is None) or (
+        budget.delta is not None and budget.epsilon is None
+    ):
         raise ConfigError(
             "a budget is rho, or epsilon, or epsilon and delta",
             code="C341",
             fix='give rho="1/2" or epsilon=1',
         )
-    rho, epsilon, delta = (
-        None if value is None else rational(value, name)
-        for name, value in (("rho", rho), ("epsilon", epsilon), ("delta", delta))
-    )
-    return BudgetTable(rho=rho, epsilon=epsilon, delta=delta)
+    return budget
 
 
-def prepare_values(asked: RunOfValues, records: MemoryTable | None) -> PreparedRun:
+def prepare_values(
+    asked: RunOfValues, records: MemoryTable | None, leaves: MemoryTable | None
+) -> PreparedRun:
     """Return the run of values, as `prepare` would of its files; they are not there.
 
     Args:
         records: confidential; the names of its columns only are read.
+        leaves: public columns that the invariants read, by `geocode`; other columns are not read.
 
-    Raises: as `make_plan`.
+    Raises:
+        ConfigError: C030 settings or invariants of another schema, C341 the budget, C342 the invariants read public
+            columns and there are none. DataError: as `read_facts`. And as `make_plan`.
     """
     schema, tree, data_set = asked.schema, asked.geography, checked_name(asked.data_set, "data set")
-    settings = asked.settings or parse_settings(draft_files(schema, tree.level_names, "").settings)
-    gaussian = asked.budget.rho is not None
-    mechanism: Mechanism = "geometric" if asked.budget.delta is None else "optimal"
+    settings = asked.settings or Settings.from_shares(schema, tree.level_names)
+    invariants = asked.invariants or _nothing_exact(schema)
+    for what, of in (("settings", settings), ("invariants", invariants)):
+        if of.schema != schema.name:
+            raise ConfigError(
+                f"{what} {of.name!r} are for schema {of.schema!r}, not {schema.name!r}",
+                code="C030",
+                fix=f"make them of this schema, or call the schema {of.schema!r}",
+            )
+    if invariants.columns and leaves is None:
+        raise ConfigError(
+            f"invariants {invariants.name!r} read the public column {invariants.columns[0]!r} of the leaves",
+            code="C342",
+            fix="give leaves=, a table with geocode and " + ", ".join(invariants.columns),
+        )
+    facts = PublicFacts({}) if leaves is None else read_facts(leaves, tree, invariants.columns)
+    budget = checked_budget(settings.budget if asked.budget is None else asked.budget)
+    gaussian = budget.rho is not None
+    mechanism: Mechanism = "geometric" if budget.delta is None else "optimal"
     header = () if records is None else tuple(header_if_readable(records))
     read = {"geocode", "count", *(a.name for a in schema.attributes)}
-    limit = suggest_limit(_with_budget(settings, asked.budget), tree.level_names)
+    limit = suggest_limit(settings.with_budget(budget), tree.level_names)
     run = RunFile(
         type="topdown.run",
         version=1,
         schema=_SCHEMA,
         invariants=_INVARIANTS,
-        neighbours=asked.neighbours,
+        neighbours=asked.neighbours or (asked.settings.neighbours if asked.settings else "bounded"),
         mechanism="discrete_gaussian" if gaussian else mechanism,
         release=ReleaseTable(id=f"{data_set}-r1", title="?", data_set=data_set),
         input=InputTable(
@@ -456,25 +476,20 @@ def prepare_values(asked: RunOfValues, records: MemoryTable | None) -> PreparedR
             path=f"ledger/{data_set}.jsonl",
             rho_limit=limit if gaussian else None,
             epsilon_limit=None if gaussian else limit,
-            delta_limit=None if asked.budget.delta is None else 2 * asked.budget.delta,
+            delta_limit=None if budget.delta is None else 2 * budget.delta,
         ),
-        budget=asked.budget,
+        budget=budget,
         level=settings.level,
         settings=settings.name,
         estimates=settings.estimates if gaussian else None,
     )
-    nothing_exact = Invariants("none", "No invariants", schema.name)
-    facts = PublicFacts({})
-    plan = make_plan(run, schema, nothing_exact, tree, facts)
+    plan = make_plan(run, schema, invariants, tree, facts)
     return PreparedRun(PublicContext(plan, tree, facts), run, Path(_RUN))
 
 
-def _with_budget(settings: SettingsFile, budget: BudgetTable) -> SettingsFile:
-    """Return settings with another budget, as a value."""
-    return SettingsFile(
-        **{name: getattr(settings, name) for name in settings.__struct_fields__ if name != "budget"},
-        budget=budget,
-    )
+def _nothing_exact(schema: Schema) -> Invariants:
+    """Return the invariants of a draft."""
+    return Invariants("none", "No invariants", schema.name)
 
 
 def write_run(prepared: PreparedRun, folder: Path) -> Path:
@@ -483,7 +498,8 @@ def write_run(prepared: PreparedRun, folder: Path) -> Path:
     Returns: the run file.
     """
     context = prepared.context
-    schema, levels = context.plan.schema, context.geography.levels
+    schema, levels, invariants = context.plan.schema, context.geography.levels, context.plan.invariants
+    facts = {name: context.facts.columns[name] for name in invariants.columns}
     draft = draft_files(schema, context.geography.level_names, schema.source)
     rows = [
         (code, levels[depth - 1].codes[int(up)] if depth else "", level.name)
@@ -492,9 +508,11 @@ def write_run(prepared: PreparedRun, folder: Path) -> Path:
     ]
     texts = {
         _SCHEMA: draft.schema,
-        _INVARIANTS: draft.invariants,
+        _INVARIANTS: draft.invariants if invariants == _nothing_exact(schema) else toml_text(invariants.file),
         _TREE: _csv(("geocode", "parent", "level"), rows),
-        _LEAVES: _csv(("geocode",), [(code,) for code in levels[-1].codes]),
+        _LEAVES: _csv(
+            ("geocode", *facts), zip(levels[-1].codes, *(of.tolist() for of in facts.values()), strict=True)
+        ),
         _RUN: toml_text(prepared.run),
     }
     for name in texts:
@@ -505,7 +523,7 @@ def write_run(prepared: PreparedRun, folder: Path) -> Path:
     return folder / _RUN
 
 
-def _csv(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def _csv(header: Sequence[str], rows: Iterable[tuple[object, ...]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([header, *rows])
     return out.getvalue()

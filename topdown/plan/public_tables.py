@@ -16,6 +16,7 @@ import pyarrow as pa
 from topdown.arrays import Bools, Ints
 from topdown.errors import DataError
 from topdown.inputs import (
+    PublicTable,
     TableSource,
     codes_from_arrow,
     codes_to_arrow,
@@ -77,20 +78,38 @@ def read_public(
         )
     else:
         tree = _read_tree(geography, codes, beside, ignored)
+    facts = _facts_of(table, codes, tree, columns, leaves_path)
+    del table
+    pa.default_memory_pool().release_unused()
+    return tree, facts
+
+
+def read_facts(leaves: TableSource, tree: Geography, columns: tuple[str, ...]) -> PublicFacts:
+    """Read public columns of the leaves of a tree that is known; other columns are not read.
+
+    Raises:
+        DataError: see `read_table`; D012 a leaf twice, D018 leaves that are not those of the tree.
+    """
+    table = read_table(leaves, (*text_columns("geocode"), *whole_columns(*columns)), ignored=None)
+    codes = codes_from_arrow(table.text("geocode"))
+    _check_once(leaves, codes)
+    return _facts_of(table, codes, tree, columns, leaves)
+
+
+def _facts_of(
+    table: PublicTable, codes: Sequence[str], tree: Geography, columns: tuple[str, ...], source: TableSource
+) -> PublicFacts:
     order = find_rows(codes, tree.leaves.codes)
     if len(tree.leaves) != len(codes) or (order < 0).any():
         odd = sorted(set(codes) ^ set(tree.leaves.codes))[0]
         raise DataError(
             f"leaf {odd!r} is in only one of the leaf table and the geography table",
             code="D018",
-            file=str(leaves_path),
+            file=str(source),
             fix="list the same leaves in both",
             node=odd,
         )
-    facts = {name: narrow(table.numbers(name)[order]) for name in columns}
-    del table
-    pa.default_memory_pool().release_unused()
-    return tree, PublicFacts(NarrowColumns(facts))
+    return PublicFacts(NarrowColumns({name: narrow(table.numbers(name)[order]) for name in columns}))
 
 
 def find_rows(codes: Sequence[str], wanted: Sequence[str]) -> Ints:

@@ -14,7 +14,7 @@ from topdown.output_paths import checked_name
 from topdown.plan.plan_values import Estimates, MeasuredRelease, Plan
 from topdown.plan.planning import check_solvable, plan_estimates, plan_passes, plan_rounding
 from topdown.plan.preparation import PublicContext
-from topdown.plan.run_file import EstimatesTable, SettingsFile
+from topdown.plan.settings import EstimatesTable, Settings
 
 _FIX = "choose settings that differ in passes, rounding chains and [estimates] only; nothing was written"
 
@@ -29,7 +29,7 @@ class SolveChanges:
         name: what follows the id of the release that was measured.
     """
 
-    settings: SettingsFile | None = None
+    settings: Settings | None = None
     targets: Literal["own", "tree"] | None = None
     coverage: Fraction | None = None
     name: str = "resolved"
@@ -91,7 +91,7 @@ def make_resolved_plan(context: PublicContext, wish: SolveChanges) -> Plan:
     return plan
 
 
-def check_same_measurement(plan: Plan, settings: SettingsFile) -> None:
+def check_same_measurement(plan: Plan, settings: Settings) -> None:
     """Refuse settings under which something else would have been measured (ConfigError C251)."""
     for what, was, now in _measured_and_asked(plan, settings):
         if was != now:
@@ -102,7 +102,7 @@ def check_same_measurement(plan: Plan, settings: SettingsFile) -> None:
             )
 
 
-def _measured_and_asked(plan: Plan, settings: SettingsFile) -> Iterator[tuple[str, object, object]]:
+def _measured_and_asked(plan: Plan, settings: Settings) -> Iterator[tuple[str, object, object]]:
     """Yield what decides a measurement, as it is in the plan and in settings; None where there is none."""
     yield "schema", plan.schema.name, settings.schema
     yield "neighbours", plan.neighbours, settings.neighbours

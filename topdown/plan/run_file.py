@@ -1,26 +1,26 @@
-"""The files a release is described in: the run file, and the schema and settings that it names. TOML in, values out."""
+"""The files a release is described in: the run file, the schema and invariants that it names. TOML in, values out."""
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from topdown.errors import ConfigError, TopdownError
-from topdown.formats.caps import ATTRIBUTES, LEVELS
+from topdown.formats.caps import ATTRIBUTES, EXACT_STATISTICS, LEVELS
 from topdown.formats.common import Mechanism
-from topdown.formats.strict_toml import Chance, add_location, dec_hook, read_toml
+from topdown.formats.strict_toml import add_location, read_toml
 from topdown.inputs import ControlTotals, ValueLabels, locate_table
-from topdown.model import Attribute, Schema
+from topdown.model import Attribute, Invariants, InvariantsFile, Schema
 from topdown.output_paths import checked_name, checked_path, refuse_same_file
+from topdown.plan.settings import Budget, EstimatesTable, LevelTable
 from topdown.privacy.ledger import Limits
 from topdown.privacy.relation import Neighbours
+from topdown.resources import find
 
 
 class AttributeTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -41,72 +41,6 @@ class SchemaFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     unit: str
     source: str
     attribute: tuple[AttributeTable, ...]
-
-
-class PassTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One pass of a level: solve `table` for the best fit to `queries` (all measured ones if empty), then fix it."""
-
-    table: str
-    queries: tuple[str, ...] = ()
-
-
-class RoundingTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One table of the rounding chain and the weight of one person of rounding error in it."""
-
-    table: str
-    weight: int
-
-
-class LevelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Budget share, queries and solving order of one level."""
-
-    name: str
-    share: Fraction
-    queries: dict[str, Fraction]
-    passes: tuple[PassTable, ...]
-    rounding: tuple[RoundingTable, ...]
-    root_passes: tuple[PassTable, ...] = ()
-
-
-class BudgetTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Total privacy loss of all levels together: rho (zCDP), epsilon (pure DP), or epsilon and delta.
-
-    A delta above 1/1000 needs `large_delta`.
-    """
-
-    rho: Fraction | None = None
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    large_delta: bool = False
-
-
-class EstimatesTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What splits are fitted to, the children's own measurements or those below them too; coverage of intervals.
-
-    `tuned_for` says which targets the shares were tuned for; it changes no release, but `plan` warns of others.
-    """
-
-    targets: Literal["own", "tree"] = "own"
-    coverage: Chance | None = None
-    tuned_for: Literal["", "own", "tree"] = ""
-
-
-class SettingsFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A settings file: who measures what with which share."""
-
-    type: str
-    version: int
-    name: str
-    title: str
-    schema: str
-    invariants: str
-    neighbours: Neighbours
-    mechanism: Mechanism
-    budget: BudgetTable
-    level: tuple[LevelTable, ...]
-    source: str = ""
-    extends: str = ""  # schema of the release it extends
-    estimates: EstimatesTable | None = None
 
 
 def load_schema(path: Path) -> Schema:
@@ -134,14 +68,69 @@ def load_schema(path: Path) -> Schema:
     return replace(made, title=file.title, source=file.source)
 
 
-def parse_settings(text: str) -> SettingsFile:
-    """Return settings that are drafted and in no file yet."""
-    return msgspec.convert(tomllib.loads(text), SettingsFile, dec_hook=dec_hook)
+def load_invariants(path: Path, schema: Schema) -> Invariants:
+    """Read an invariants file and check every name it uses against the schema.
+
+    What it `adds_to` is read first and comes first.
+
+    Raises:
+        ConfigError: another schema, missing or superfluous key, unknown attribute or label; a name used twice.
+    """
+    return _load_recursively(path, schema, ())
 
 
-def load_settings(path: Path) -> SettingsFile:
-    """Read a settings file; its numbers are checked when a plan is made from them."""
-    return read_toml(path, SettingsFile, "topdown.settings")
+def _load_recursively(path: Path, schema: Schema, above: tuple[Path, ...]) -> Invariants:
+    file: Any = read_toml(path, InvariantsFile, "topdown.invariants")
+    if len(file.exact) > EXACT_STATISTICS:
+        raise ConfigError(
+            f"{path} has {len(file.exact):,} exact statistics; {EXACT_STATISTICS} are the most",
+            code="C283",
+            file=str(path),
+            fix="keep each statistic once; a statistic of a level need not be repeated for the levels above",
+            key=("exact",),
+        )
+    if file.schema != schema.name:
+        raise ConfigError(
+            f"invariants {file.name!r} are for schema {file.schema!r}, not {schema.name!r}",
+            code="C030",
+            file=str(path),
+            fix="choose invariants written for this schema",
+        )
+    try:
+        own = Invariants.of_file(file, schema, f" of {path}")
+    except TopdownError as error:
+        add_location(error, path)
+        raise
+    return own if not file.adds_to else _add_to_base(path, file.adds_to, schema, own, above)
+
+
+def _add_to_base(
+    path: Path, name: str, schema: Schema, own: Invariants, above: tuple[Path, ...]
+) -> Invariants:
+    first = find("invariants", name, path.parent)
+    if first.resolve() in (path.resolve(), *above):
+        raise ConfigError(
+            f"{path} adds to itself", code="C034", file=str(path), fix="remove adds_to, or name another file"
+        )
+    base = _load_recursively(first, schema, (*above, path.resolve()))
+    both: dict[str, Any] = {kind: rules + own.by_kind[kind] for kind, rules in base.by_kind.items()}
+    made = replace(own, **both)
+    try:
+        made.refuse_twice(f" of {path}, or of what it adds to,")
+    except ConfigError as error:
+        error.file = str(path)
+        raise
+    return made
+
+
+def name_asking_constraint(error: TopdownError, invariants: Invariants) -> None:
+    """Add to the error of a missing public column (D004) which constraint asks for it."""
+    asking = [(rule.name, column) for rule in invariants.leaf_rules for column in rule.read_columns]
+    named = [
+        name for name, column in asking if error.code == "D004" and f"no column {column!r}" in error.text
+    ]
+    if named:
+        error.details = (*error.details, ("asked for by", f"constraint {named[0]!r}"))
 
 
 UNANSWERED = "?"  # an answer only a person can give, not given yet
@@ -246,7 +235,7 @@ class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     input: InputTable
     geography: GeographyTable
     ledger: LedgerTable
-    budget: BudgetTable
+    budget: Budget
     level: tuple[LevelTable, ...]
     settings: str = ""
     base: BaseTable | None = None

@@ -22,7 +22,7 @@ from topdown.arrays import Floats
 from topdown.errors import ConfigError, TopdownError
 from topdown.formats.strict_toml import add_location, locating_errors, read_toml
 from topdown.plan import Plan, PublicContext, RunFile
-from topdown.plan.run_file import EstimatesTable, LevelTable, PassTable
+from topdown.plan.settings import EstimatesTable, LevelTable, PassTable
 from topdown.practice.uniform_deviations import UniformDeviations, uniform_deviations
 from topdown.solve.tree import LatticeForm
 

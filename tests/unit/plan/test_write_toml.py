@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.runs import run_text
 from topdown.formats import toml_text
-from topdown.plan import BaseTable, BudgetTable, RunFile, load_run_file
+from topdown.plan import BaseTable, Budget, RunFile, load_run_file
 
 SETTINGS = Path(__file__).resolve().parents[3] / "settings"
 ODD = 'a "quoted" \\ name = [x], {y} # z é \u2028'
@@ -25,7 +25,7 @@ def test_what_is_written_reads_back_the_same(tmp_path: Path, name: str) -> None:
     other = msgspec.structs.replace(
         run,
         release=release,
-        budget=BudgetTable(epsilon=run.budget.rho, large_delta=True),
+        budget=Budget(epsilon=run.budget.rho, large_delta=True),
         base=BaseTable(map={"a.b": ODD}),
     )
     for one in (run, other, msgspec.structs.replace(run, base=BaseTable())):

@@ -54,7 +54,7 @@ from topdown.resources import find
 
 if TYPE_CHECKING:
     from topdown.model import Invariants
-    from topdown.plan.run_file import SettingsFile
+    from topdown.plan.settings import Settings
 
 
 def require_terminal(screen: Screen) -> None:
@@ -362,7 +362,7 @@ class FittingInvariants:
 
 
 def fitting_invariants(
-    settings: SettingsFile, schema: Schema, levels: Sequence[str], beside: Path
+    settings: Settings, schema: Schema, levels: Sequence[str], beside: Path
 ) -> FittingInvariants:
     """Return the invariants of settings without the exact statistics of levels that are not there."""
     path = find("invariants", settings.invariants, beside)

@@ -31,7 +31,7 @@ from topdown.plan import (
     run_file_text,
 )
 from topdown.plan.drafts import default_levels, suggest_limit
-from topdown.plan.run_file import SettingsFile
+from topdown.plan.settings import Settings
 from topdown.practice.synth.made_up_people import Crowd, Population, people_together
 from topdown.practice.synth.made_up_tree import MadeUpTree, grow_tree
 from topdown.practice.synth.profile import level_shapes, load_profile
@@ -399,7 +399,7 @@ def _no_invariants(schema: Schema) -> Invariants:
     return Invariants("none", "no invariants", schema.name)
 
 
-def _levels_of(settings: SettingsFile | None) -> tuple[str, ...]:
+def _levels_of(settings: Settings | None) -> tuple[str, ...]:
     return default_levels(settings) if settings else PLAIN_LEVELS
 
 
