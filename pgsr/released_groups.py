@@ -318,8 +318,6 @@ def _check_parts(check: Findings, files: ReleasedFiles, ledger: LedgerFile, comm
 
 
 def _one_line(fields: dict[str, object]) -> bytes:
-    import json
-
     return (json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
 

@@ -21,13 +21,11 @@ def test_a_point_is_what_a_plan_of_its_budget_says(toy, tmp_path, kind):
         made = plan(write(tmp_path / str(n), toy, kind, str(point.budget)))
         row = app.certified_loss(made.prepared.context.policy)
         assert point.certified_epsilon <= point.epsilon
-        assert (point.loss_name, point.right_in_100) == (made.plan.loss_name, row["right_in_100"])
-        low, high = (Fraction(x) for x in next(iter(row["epsilon"].values())))
+        assert (point.loss_name, point.right_in_100) == (made.plan.loss_name, row.right_in_100)
+        low, high = (Fraction(x) for x in next(iter(row.epsilon.values())))
         assert Fraction(99, 100) * low <= point.certified_epsilon <= Fraction(101, 100) * high
-        noise = {(q["level"], q["query"]): q["stddev"] for q in made.summary["queries"]}
-        estimates = {
-            (q["level"], q["query"]): q["stddev"] for q in app.mean_deviations(made.prepared.context)
-        }
+        noise = {(q.level, q.query): q.stddev for q in made.summary.queries}
+        estimates = {(q.level, q.query): q.stddev for q in app.mean_deviations(made.prepared.context)}
         assert {(e.level, e.query): e.noise for e in point.errors if e.noise is not None} == noise
         assert {(e.level, e.query): e.estimate for e in point.errors if e.estimate is not None} == estimates
         assert estimates or kind == "geometric"

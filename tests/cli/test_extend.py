@@ -69,7 +69,7 @@ def test_evaluate_and_audit_read_an_extension(topdown, tmp_path):
 def test_nested_bounds_are_proved_for_an_extension(tmp_path):
     """Whoever approves the loss would be told of a failsafe that extensions do not have."""
     land = make_land(tmp_path, 6, by_job=True)
-    said = plan_summary(prepare(land.run, land.base))["feasible"]["verdicts"]
-    assert {"always_splits"} == {verdict["kind"] for verdict in said}  # reserves are sufficient, not complete
+    said = plan_summary(prepare(land.run, land.base)).feasible.verdicts
+    assert {"always_splits"} == {verdict.kind for verdict in said}  # reserves are sufficient, not complete
     assert len(said) == 3
-    assert "failsafe" not in said[0]["sentence"]
+    assert "failsafe" not in said[0].sentence

@@ -12,11 +12,12 @@ import numpy as np
 
 from tests.helpers.small_release import Small, build, certified, edit_table, write_journal, write_ledger
 from topdown.app import solve_release
+from topdown.formats import json_bytes
 from topdown.measure import read_microdata
 from topdown.model import Histogram
 from topdown.plan import PublicContext, load_context
 from topdown.publish import certified_privacy, publish
-from topdown.solve import records_sha256, write_document
+from topdown.solve import records_sha256
 
 
 def solved_release(folder: Path, answers: Callable[[dict[str, Any]], list[int]] | None = None) -> Small:
@@ -49,7 +50,7 @@ def forge(release: Path, out: Path, leaves: Histogram) -> Path:
     """
     shutil.copytree(release, out)
     document = json.loads((out / "solve.json").read_text())
-    write_document(out / "solve.json", document | {"records_sha256": records_sha256(leaves)})
+    (out / "solve.json").write_bytes(json_bytes(document | {"records_sha256": records_sha256(leaves)}))
     context = load_context(out)
     ledger = out.with_suffix(".jsonl")
     ledger.write_bytes((out / "ledger.jsonl").read_bytes())

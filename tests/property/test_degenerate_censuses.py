@@ -86,7 +86,7 @@ def test_every_degenerate_census_is_refused_by_its_plan_or_solved(tmp_path: Path
                 census.context, solved.noisy(census, seed, size=3.0), totals, tables=tables
             )
             policies.check_promises(census, result.leaves.whole())
-            assert result.document["failsafe"] == [], shape
+            assert result.document.failsafe == [], shape
     assert n_solved
 
 

@@ -18,7 +18,7 @@ from topdown.errors import ConfigError, InfeasibleError
 from topdown.model import AtLeast, Invariants, laminar_family
 from topdown.plan import PublicContext
 from topdown.progress import silent
-from topdown.solve import solve_tree, solved_release
+from topdown.solve import solve_document, solve_tree
 from topdown.solve.extend import (
     Patterns,
     assign_reserves,
@@ -145,15 +145,14 @@ def test_the_solved_table_meets_everything(seed: int, scarce: float) -> None:
     context = world.context()
     extension = make_extension_solver(context, NoisyAnswers(context, seed), find_patterns(context))
     leaves, tally = solve_tree(extension, context, 1, silent)
-    out = solved_release(context, leaves, tally)
-    table = out.leaves.whole().dense(0, len(context.geography.leaves))
+    table = leaves.whole().dense(0, len(context.geography.leaves))
     again = np.zeros_like(world.base)
     np.add.at(again.T, context.support.of_cell, table.T)
     np.testing.assert_array_equal(world.base, again)
     for leaf, row in enumerate(table):
         assert not row[~np.array(world.allowed(leaf))].any()
         assert world.meets_bounds(leaf, tuple(row.tolist()))
-    assert all(v["n_roundings"] == v["n_roundings_optimal"] for v in out.document["levels"])
+    assert all(v.n_roundings == v.n_roundings_optimal for v in solve_document(extension, tally).levels)
 
 
 @given(SEEDS)

@@ -20,6 +20,7 @@ from tests.helpers.implied_brute import (
     random_census,
 )
 from topdown.errors import InfeasibleError
+from topdown.formats import Verdict
 from topdown.model import (
     ConstraintSystem,
     ExactMargins,
@@ -33,7 +34,7 @@ from topdown.model import (
     split_constraints,
 )
 from topdown.solve import limit_excess
-from topdown.solve.implied import Verdict, arranged_tables, judge_levels, verdicts
+from topdown.solve.implied import arranged_tables, judge_levels, verdicts
 
 FEW = 4  # people of a node whose tables are all written out
 MOST = 7  # the same, where only their existence is asked

@@ -154,7 +154,7 @@ def test_not_guaranteed_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polytopes_module, "MAX_KINDS", 0)
     said = judge_levels(census.schema, census.invariants, census.geography, census.facts)
     assert [v.kind for v in said] == ["not_guaranteed", "not_guaranteed", "complete_integral"]
-    assert said[0].constraints == ("beds",)
+    assert said[0].constraints == ["beds"]
     assert satisfied(census, solver_regions(census), 0, one_in_dorm, 0)
 
 

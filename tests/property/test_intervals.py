@@ -21,6 +21,7 @@ from tests.helpers.tree_census import case_of
 from topdown.app import fitted_by_no_pass, spent_on_exact
 from topdown.cli import main
 from topdown.errors import ConfigError
+from topdown.formats import EstimateOfLevel
 from topdown.model import parse_query
 from topdown.plan import plan_from_document
 from topdown.publish import interval_ends, intervals_of, is_exact, normal_quantile
@@ -224,7 +225,7 @@ def test_budget_spent_on_exact_numbers_is_named(tmp_path: Path) -> None:
     )
     per_cent = int(100 * land.measurements[0].loss / plan.loss)
     expected = f"{per_cent} % of the budget measures total of level land, which is exact"
-    assert [w["text"] for w in spent_on_exact(replace(plan, levels=(wasted, *plan.levels[1:])))] == [expected]
+    assert [w.text for w in spent_on_exact(replace(plan, levels=(wasted, *plan.levels[1:])))] == [expected]
 
 
 def test_queries_that_no_pass_fits_are_named(tmp_path: Path) -> None:
@@ -236,5 +237,5 @@ def test_queries_that_no_pass_fits_are_named(tmp_path: Path) -> None:
     passes = tuple(replace(p, queries=tuple(q for q in p.queries if q != left_out)) for p in level.passes)
     lazy = replace(plan, levels=(plan.levels[0], replace(level, passes=passes), *plan.levels[2:]))
     (said,) = fitted_by_no_pass(lazy, [])
-    assert said["text"].startswith(f"{left_out} of level {level.name} is measured")
-    assert fitted_by_no_pass(lazy, [{"level": level.name, "targets": "tree"}]) == []
+    assert said.text.startswith(f"{left_out} of level {level.name} is measured")
+    assert fitted_by_no_pass(lazy, [EstimateOfLevel(level=level.name, targets="tree", why="")]) == []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.helpers import policies, solved
 from tests.helpers.extension import INVARIANTS, make_land
 from topdown.app import generate_release
+from topdown.formats import Broken, Solve, json_bytes
 from topdown.measure import read_microdata
 from topdown.model import Histogram
 from topdown.plan import load_context, prepare
@@ -55,30 +56,30 @@ def release(census: solved.Census, seed: int, size: float, *, workers: int = 1) 
 
 
 def check_listed(
-    document: dict, codes: tuple[str, ...], leaves: np.ndarray, rows: dict[str, np.ndarray]
+    document: Solve, codes: tuple[str, ...], leaves: np.ndarray, rows: dict[str, np.ndarray]
 ) -> None:
     """Fail unless the leaves that break a rule, and the rules, are those listed; repaired leaves keep all."""
     over = {name: leaves @ row > 0 for name, row in rows.items()}
     found = [
-        {"node": code, "proved": True, "constraints": [name for name in rows if over[name][leaf]]}
+        Broken(node=code, proved=True, constraints=[name for name in rows if over[name][leaf]])
         for leaf, code in enumerate(codes)
         if any(over[name][leaf] for name in rows)
     ]
-    assert document["comparisons"]["broken"] == sorted(found, key=lambda leaf: leaf["node"])
-    repaired = {repair["node"] for repair in document["comparisons"]["repairs"]}
-    assert not repaired & {leaf["node"] for leaf in found}
+    assert document.comparisons.broken == sorted(found, key=lambda leaf: leaf.node)
+    repaired = {repair.node for repair in document.comparisons.repairs}
+    assert not repaired & {leaf.node for leaf in found}
 
 
-def check_levels(document: dict) -> None:
+def check_levels(document: Solve) -> None:
     """Fail unless all is certified and rounded to a proved optimum."""
-    for level in document["levels"]:
-        assert level["n_unconverged"] == 0
-        assert level["max_kkt_residual_persons"] <= 1e-5
-        assert level["n_roundings_optimal"] == level["n_roundings"]
-    for repair in document["comparisons"]["repairs"]:
-        assert repair["proved"]
-        assert repair["distance"] > 0
-        assert repair["distance"] % 2 == 0
+    for level in document.levels:
+        assert level.n_unconverged == 0
+        assert level.max_kkt_residual_persons <= 1e-5
+        assert level.n_roundings_optimal == level.n_roundings
+    for repair in document.comparisons.repairs:
+        assert repair.proved
+        assert repair.distance > 0
+        assert repair.distance % 2 == 0
 
 
 @pytest.mark.parametrize("policy", ["none", *policies.POLICIES])
@@ -116,7 +117,7 @@ def test_repairs_change_the_listed_leaves_only(tmp_path: Path, monkeypatch: pyte
             after.leaves.whole().dense(0, len(codes)).astype(np.int64)
             - before.leaves.whole().dense(0, len(codes))
         ).sum(axis=1)
-        told = {r["node"]: r["distance"] for r in after.document["comparisons"]["repairs"]}
+        told = {r.node: r.distance for r in after.document.comparisons.repairs}
         assert {code: int(d) for code, d in zip(codes, moved, strict=True) if d} == told
         n_repairs += len(told)
     assert n_repairs > 0
@@ -133,7 +134,7 @@ def test_without_noise_rules_that_the_truth_keeps_change_nothing(tmp_path: Path)
             continue
         result = release(census, 4, 0.0)
         np.testing.assert_array_equal(result.leaves.whole().dense(0, len(truth)), truth)
-        assert not result.document["comparisons"]["repairs"]
+        assert not result.document.comparisons.repairs
         n_kept += 1
     assert n_kept > 0
 
@@ -142,8 +143,8 @@ def test_one_or_two_workers_give_the_same_bytes(tmp_path: Path) -> None:
     """Repairs and lists must not depend on which worker finished first."""
     census = policies.make_census(tmp_path, 5, policies.POLICIES["counties, caps, mixed"] + SOFT, n_blocks=40)
     one, two = (release(census, 6, 3.0, workers=n) for n in (1, 2))
-    assert json.dumps(one.document) == json.dumps(two.document)
-    assert one.document["comparisons"]["repairs"] or one.document["comparisons"]["broken"]
+    assert json_bytes(one.document) == json_bytes(two.document)
+    assert one.document.comparisons.repairs or one.document.comparisons.broken
     for name in ("node", "cell", "count"):
         assert getattr(one.leaves.whole(), name).tobytes() == getattr(two.leaves.whole(), name).tobytes()
 
@@ -152,8 +153,8 @@ def test_without_rules_nothing_is_said_of_them(tmp_path: Path) -> None:
     """Documents of invariants without soft rules must stay as they were."""
     census = policies.make_census(tmp_path, 1, policies.BLOCKS)
     document = release(census, 2, 1.0).document
-    assert "comparisons" not in document
-    assert not any("n_broken" in level or "n_enforced" in level for level in document["levels"])
+    assert not document.comparisons
+    assert b"n_enforced" not in json_bytes(document)
 
 
 KIND, JOB, _, YEARS = np.unravel_index(np.arange(6 * 2 * 2 * 6), (6, 2, 2, 6))
@@ -183,7 +184,7 @@ def extended(folder: Path, seed: int, *, by_job: bool, rules: bool = True) -> tu
     path.write_text(text + MORE_SOFT * rules, encoding="utf-8")
     generate_release(prepare(land.run, land.base), land.folder / "more", base=land.base)
     out = land.folder / "more"
-    document = json.loads((out / "solve.json").read_text(encoding="utf-8"))
+    document = msgspec.json.decode((out / "solve.json").read_bytes(), type=Solve)
     context = load_context(out)
     more = read_microdata(out / "microdata" / "persons.parquet", context)
     base = load_context(land.base)
@@ -208,11 +209,12 @@ def test_an_extension_keeps_the_base_and_the_rules(tmp_path: Path, seed: int, *,
     check_levels(document)
     codes = load_context(out).geography.leaves.codes
     check_listed(document, codes, more.dense(0, more.n_nodes), MORE_ROWS)
-    compared = document["comparisons"]
-    assert sum(level["n_enforced"] for level in compared["levels"]) > 0  # or nothing was put to the test
+    assert (
+        sum(level.n_enforced for level in document.comparisons.levels) > 0
+    )  # or nothing was put to the test
 
 
 def test_an_extension_without_rules_says_nothing_of_them(tmp_path: Path) -> None:
     """The document of an extension without soft rules must stay as it was."""
     document, _, _ = extended(tmp_path, 10, by_job=False, rules=False)
-    assert "comparisons" not in document
+    assert not document.comparisons

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.helpers import policies
+from topdown.formats import Broken, Repair
 from topdown.model import Schema
 from topdown.plan import PublicContext
 from topdown.solve import Node, SoftRuleRepair, Tally
@@ -150,26 +152,26 @@ def check_leaves(
             continue
         expected = distance_to_best(tables, before, order, exact)
         if expected is None:
-            assert tally.broken == [{"node": code, "proved": True, "constraints": in_order(context, broken)}]
+            assert tally.broken == [Broken(node=code, proved=True, constraints=in_order(context, broken))]
             assert not tally.repairs
             assert np.array_equal(before, after)
             found += [{"broken": True}]
             continue
         assert not tally.broken
         (told,) = tally.repairs
-        assert told == {
-            "node": code,
-            "distance": expected[0],
-            "marginals_kept": expected[1],
-            "proved": True,
-            "constraints": in_order(context, broken),
-        }
+        assert told == Repair(
+            node=code,
+            distance=expected[0],
+            marginals_kept=expected[1],
+            proved=True,
+            constraints=in_order(context, broken),
+        )
         assert (tables == after).all(axis=1).any()
         assert all(after @ RULES[name][3] <= 0 for name in order)
         assert int(np.abs(after - before).sum()) == expected[0]
         for labels in exact:
             assert same_sums(after[None], before, labels).all()
-        found += [told]
+        found += [structs.asdict(told)]
     return found
 
 
@@ -220,7 +222,7 @@ cells = {{ dwelling = ["dormitory"], sex = ["male"] }}
             assert len(tally.repairs) == (expected is not None)
             assert bool(tally.broken) == (expected is None)
             if expected is not None:
-                assert tally.repairs[0]["marginals_kept"] is False
+                assert tally.repairs[0].marginals_kept is False
                 assert int(np.abs(after - tables[0]).sum()) == expected[0]
                 n_wider += 1
     assert n_wider > 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from tests.helpers import policies, solved
 from tests.helpers.forged import move_one
@@ -25,9 +26,9 @@ from topdown.solve import (
     compare_with_published,
     make_top_down_solver,
     objective_gap,
+    solve_document,
     solve_tree,
 )
-from topdown.solve import solved_release as put_together
 from topdown.solve.least_squares import TARGET_PERSONS
 from topdown.solve.rounding import RoundingProblem, round_table
 
@@ -38,7 +39,7 @@ def solver(census: solved.Census, seed: int, backend: str = "admm") -> tuple[Top
     exact, tables = policies.exact_values(census), policies.exact_tables(census)
     descent = make_top_down_solver(census.context, answers, exact, backend, tables)
     leaves, tally = solve_tree(descent, census.context, 1, lambda _: None)
-    return descent, put_together(census.context, leaves, tally)
+    return descent, Solved(leaves, solve_document(descent, tally))
 
 
 def test_another_solver_finds_another_optimum(tmp_path: Path) -> None:
@@ -53,7 +54,9 @@ def test_another_solver_finds_another_optimum(tmp_path: Path) -> None:
         census = policies.make_census(folder, seed, policies.POLICIES[names[seed % len(names)]])
         descent, own = solver(census, seed)
         _, theirs = solver(census, seed, "interior")
-        again = compare_with_published(census.context, descent, own, theirs.leaves, theirs.document)
+        again = compare_with_published(
+            census.context, descent, own, theirs.leaves, to_builtins(theirs.document)
+        )
         n_other += not again.equal
         assert set(again.verdicts) <= {"optimal"}
     assert n_other > 0
@@ -110,7 +113,9 @@ def judged_after_a_move(tmp_path: Path, seed: int, *, between_leaves: bool, work
     census = policies.make_census(tmp_path, seed, SOFT)
     descent, own = solver(census, seed)
     moved = move_one(own.leaves.whole(), np.random.default_rng(seed), between_leaves=between_leaves)
-    return compare_with_published(census.context, descent, own, moved, own.document, workers=workers)
+    return compare_with_published(
+        census.context, descent, own, moved, to_builtins(own.document), workers=workers
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -121,7 +126,7 @@ def test_moved_records_under_soft_rules(tmp_path: Path, seed: int, *, between_le
     assert again.verdicts["worse"] + again.verdicts["unjudged"] > 0
     for judged in again.judged:
         if judged.weighed.unproved == CHANGED:
-            assert again.solved.document["comparisons"]["repairs"]
+            assert again.solved.document.comparisons.repairs
 
 
 def test_workers_do_not_change_the_judgement(tmp_path: Path) -> None:

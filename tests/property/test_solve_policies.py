@@ -31,13 +31,13 @@ def test_every_policy_keeps_every_promise(policy: str, seed: int, size: float) -
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
         result = solve_answers(census.context, answers, exact, tables=tables)
     policies.check_promises(census, result.leaves.whole())
-    assert result.document["failsafe"] == []
-    for level, verdict in zip(result.document["levels"], plan_verdicts(census.context), strict=True):
-        assert level["n_unconverged"] == 0
-        assert level["n_roundings_optimal"] == level["n_roundings"]
-        assert level["level"] == verdict.level
+    assert result.document.failsafe == []
+    for level, verdict in zip(result.document.levels, plan_verdicts(census.context), strict=True):
+        assert level.n_unconverged == 0
+        assert level.n_roundings_optimal == level.n_roundings
+        assert level.level == verdict.level
         assert verdict.kind in ("complete_integral", "complete")
-        assert level["n_milp"] == (0 if verdict.kind == "complete_integral" else level["n_roundings"])
+        assert level.n_milp == (0 if verdict.kind == "complete_integral" else level.n_roundings)
         if policy in ("blocks", "counties", "caps", "land dwellings", "county dwellings"):
             assert verdict.kind == "complete_integral"
 
@@ -68,7 +68,7 @@ def test_soft_rules_may_leave_the_flow_without_breaking_a_promise(tmp_path: Path
         said = plan_verdicts(census.context)
         assert {v.kind for v in said} == {"complete_integral"}
         assert all("soft rules" in v.sentence for v in said)
-        n_milp += sum(level["n_milp"] for level in result.document["levels"])
+        n_milp += sum(level.n_milp for level in result.document.levels)
     assert n_milp > 0
 
 
@@ -95,11 +95,11 @@ def test_without_implied_constraints_the_failsafe_saves_the_release(seed: int) -
             census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census)
         )
     policies.check_promises(census, result.leaves.whole())
-    for use in result.document["failsafe"]:
-        assert use["distance"] % 2 == 0
-        assert use["distance"] > 0
-        assert use["level"] in ("land", "county")
-        assert use["constraints"]
+    for use in result.document.failsafe:
+        assert use.distance % 2 == 0
+        assert use.distance > 0
+        assert use.level in ("land", "county")
+        assert use.constraints
 
 
 def test_the_failsafe_is_used_and_names_what_conflicts(
@@ -113,9 +113,9 @@ def test_the_failsafe_is_used_and_names_what_conflicts(
         result = solve_answers(
             census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census)
         )
-        uses += result.document["failsafe"]
+        uses += result.document.failsafe
     assert uses
-    assert any("at least two people per dormitory" in use["constraints"] for use in uses)
+    assert any("at least two people per dormitory" in use.constraints for use in uses)
 
 
 def test_one_or_two_workers_report_the_same_failsafe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,9 +232,9 @@ def test_passes_that_cross_exact_tables_keep_them(passes: str, seed: int, size: 
             census.context, solved.noisy(census, seed + 1, size=size), exact, tables=tables
         )
     policies.check_promises(census, result.leaves.whole())
-    for level in result.document["levels"]:
-        assert level["max_kkt_residual_persons"] <= 1e-2  # a table fixed to 1e-7 can leave a pass no room
-        assert level["n_roundings_optimal"] == level["n_roundings"]
+    for level in result.document.levels:
+        assert level.max_kkt_residual_persons <= 1e-2  # a table fixed to 1e-7 can leave a pass no room
+        assert level.n_roundings_optimal == level.n_roundings
 
 
 def test_exact_tables_that_contradict_are_refused(tmp_path: Path) -> None:
@@ -300,6 +300,6 @@ def test_the_failsafe_with_exact_tables_is_used(tmp_path: Path, monkeypatch: pyt
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
         with suppress(InfeasibleError):  # refused (C074) outside tests, as above
             result = solve_answers(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
-            uses += result.document["failsafe"]
+            uses += result.document.failsafe
     assert uses
-    assert any("both" in use["constraints"] for use in uses)
+    assert any("both" in use.constraints for use in uses)

@@ -38,10 +38,10 @@ def solve_all(census: solved.Census, seed: int, size: float) -> Solved:
     result = solve_answers(census.context, solved.noisy(census, seed, size=size), exact, tables=tables)
     policies.check_promises(census, result.leaves.whole())
     assert not len(result.leaves.whole().count) or result.leaves.whole().count.min() > 0
-    for level in result.document["levels"]:
-        assert level["n_unconverged"] == 0
-        assert level["max_kkt_residual_persons"] <= 1e-5
-        assert level["n_roundings_optimal"] == level["n_roundings"]
+    for level in result.document.levels:
+        assert level.n_unconverged == 0
+        assert level.max_kkt_residual_persons <= 1e-5
+        assert level.n_roundings_optimal == level.n_roundings
     return result
 
 
@@ -52,7 +52,7 @@ def test_every_census_can_be_released(seed: int, size: float) -> None:
     """Noise is paid for before the first split: after it there must be no infeasible area and no unproved answer."""
     census = census_of(seed)
     result = solve_all(census, seed + 1, size)
-    assert result.document["failsafe"] == []
+    assert result.document.failsafe == []
     if size == 0.0 and census.context.plan.invariants.exact:
         n = result.leaves.n_nodes
         np.testing.assert_array_equal(result.leaves.whole().dense(0, n), census.truth[-1].dense(0, n))
@@ -67,7 +67,7 @@ def test_without_limits_the_failsafe_keeps_every_promise(seed: int, size: float)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(polytopes, "MAX_KINDS", 0)
         result = solve_all(census, seed + 1, size)
-    for use in result.document["failsafe"]:
-        assert use["distance"] >= 2
-        assert use["constraints"]
-        assert use["smallest"]
+    for use in result.document.failsafe:
+        assert use.distance >= 2
+        assert use.constraints
+        assert use.smallest

@@ -25,8 +25,8 @@ from topdown.solve import (
     TreeSolver,
     checkpoint_spans,
     make_top_down_solver,
+    solve_document,
     solve_tree,
-    solved_release,
 )
 from topdown.verify import verify
 
@@ -56,7 +56,7 @@ class Solver:
             children = TreeSolver.children
             patch.setattr(TreeSolver, "children", lambda *args: split.append(args[1]) or children(*args))
             table, tally = solve_tree(descent, self.census.context, 1, silent, kept)
-        return solved_release(self.census.context, table, tally), len(split)
+        return Solved(table, solve_document(descent, tally)), len(split)
 
     def files(self) -> list[Path]:
         """Return the finished parts."""

@@ -13,12 +13,12 @@ import pytest
 
 from tests.helpers import four_levels, policies, solved
 from topdown.errors import TopdownError
+from topdown.formats import Verdict
 from topdown.model import Geography, SplitConstraints, SplitForm
 from topdown.model import split_polytopes as polytopes
 from topdown.solve import LevelModel, Slice, SliceState, TopDownSolver, facts_of_release
 from topdown.solve import solve_stage as solve
 from topdown.solve import top_down as descend
-from topdown.solve.implied import Verdict
 
 COUNTIES = 3
 
@@ -261,7 +261,7 @@ def test_a_part_made_from_its_own_leaves_goes_astray(land: Land) -> None:
     """Each flag made anew in a county without dormitories must change the way the county is solved, and be seen."""
     whole = solve_land(land, by_county=False)
     assert whole.same_as(solve_land(land, by_county=True))
-    assert bool(whole.result.document["failsafe"]) == land.failsafe
+    assert bool(whole.result.document.failsafe) == land.failsafe
     shape, alone = shapes_of(land)
     for path in land.asked:
         assert any(digest_of(pieces(shape)[path]) != digest_of(pieces(own)[path]) for own in alone), path

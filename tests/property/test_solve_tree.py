@@ -29,10 +29,10 @@ def test_every_release_keeps_every_promise(seed: int, size: float) -> None:
         for b, cells in enumerate(rules.bound_cells):
             held = table.dense(0, table.n_nodes)[:, cells].sum(axis=1)
             assert (held >= rules.lower[i][:, b]).all()
-    for level in result.document["levels"]:
-        assert level["n_unconverged"] == 0
-        assert level["max_kkt_residual_persons"] <= 1e-5
-        assert level["n_roundings_optimal"] == level["n_roundings"]
+    for level in result.document.levels:
+        assert level.n_unconverged == 0
+        assert level.max_kkt_residual_persons <= 1e-5
+        assert level.n_roundings_optimal == level.n_roundings
 
 
 @given(st.integers(0, 1_000_000))
@@ -97,7 +97,7 @@ def test_a_crossing_chain_goes_to_the_integer_program(tmp_path: Path) -> None:
     )
     census = solved.make_census(tmp_path, 11, run=solved.toy_run(levels=levels))
     result = solve_answers(census.context, solved.noisy(census, 12), census.exact)
-    routes = {level["level"]: level["n_milp"] for level in result.document["levels"]}
+    routes = {level.level: level.n_milp for level in result.document.levels}
     assert routes["land"] == 0 or routes["land"] == 1
     assert routes["county"] == 1
-    assert all(level["n_roundings_optimal"] == level["n_roundings"] for level in result.document["levels"])
+    assert all(level.n_roundings_optimal == level.n_roundings for level in result.document.levels)

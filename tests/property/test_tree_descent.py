@@ -54,10 +54,10 @@ def test_promises_hold_whatever_splits_are_fitted_to(
         census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
     )
     policies.check_promises(census, result.leaves.whole())
-    assert result.document["failsafe"] == []
-    assert all(level["n_unconverged"] == 0 for level in result.document["levels"])
-    assert [at["targets"] for at in result.document["statistics"]["targets"]] == ["tree", "tree", "own"]
-    assert result.document["statistics"]["residual_persons"] <= 1e-9
+    assert result.document.failsafe == []
+    assert all(level.n_unconverged == 0 for level in result.document.levels)
+    assert [at.targets for at in result.document.statistics.targets] == ["tree", "tree", "own"]
+    assert result.document.statistics.residual_persons <= 1e-9
 
 
 @pytest.mark.parametrize("seed", [1, 4, 9])
@@ -69,7 +69,7 @@ def test_random_censuses_keep_their_promises(seed: int, tmp_path: Path) -> None:
         census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
     )
     policies.check_promises(census, result.leaves.whole())
-    assert all(level["n_unconverged"] == 0 for level in result.document["levels"])
+    assert all(level.n_unconverged == 0 for level in result.document.levels)
 
 
 def test_workers_do_not_change_a_byte(toy: solved.Census) -> None:

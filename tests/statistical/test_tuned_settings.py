@@ -38,7 +38,7 @@ def test_the_settings_are_what_tune_gives(tmp_path: Path) -> None:
     assert made.loss == f"{bundled.plan.loss}"
     for level, new in zip(bundled.plan.levels, made.levels, strict=True):
         assert abs(Fraction(new.after) - level.share) < Fraction(1, 500)
-    expected = {(at["level"], at["query"]): at["stddev"] for at in mean_deviations(bundled)}
+    expected = {(at.level, at.query): at.stddev for at in mean_deviations(bundled)}
     assert [at.after for at in made.deviations] == pytest.approx(list(expected.values()), rel=0.02, abs=1e-3)
     worse = {(at.level, at.query) for at in made.deviations if at.after > at.before}
     assert worse <= {("state", "hhgq"), ("state", "hhinstlevels"), ("county", "hhgq"), ("tract", "detailed")}

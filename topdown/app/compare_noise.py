@@ -9,10 +9,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from topdown.app.noise_law import LARGEST_DELTA
 from topdown.errors import ConfigError, InternalError
+from topdown.formats import plan_documents
+from topdown.formats.common import LossName
 from topdown.optimal_noise.design import optimal_law
 from topdown.optimal_noise.noise_request import LARGEST_EPSILON, SMALLEST_DELTA, NoiseRequest, Promise, Square
 from topdown.optimal_noise.splits import (
@@ -83,21 +85,21 @@ class BudgetFor:
         certified: what the budget costs at `delta`, at most; never above `epsilon`.
     """
 
-    loss_name: str
+    loss_name: LossName
     budget: Fraction
     epsilon: Fraction
     delta: Fraction
     certified: Fraction
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> plan_documents.BudgetFor:
         """Return the part `budget_for` of the plan's summary; what it costs is rounded up."""
-        return {
-            "loss_name": self.loss_name,
-            "budget": str(self.budget),
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "certified": significant(self.certified, 9, up=True),
-        }
+        return plan_documents.BudgetFor(
+            loss_name=self.loss_name,
+            budget=str(self.budget),
+            epsilon=str(self.epsilon),
+            delta=str(self.delta),
+            certified=significant(self.certified, 9, up=True),
+        )
 
 
 def budget_for(plan: Plan, epsilon: Fraction, delta: Fraction = USUAL_DELTA) -> BudgetFor:
@@ -192,30 +194,34 @@ class NoiseCompared:
         ratios = [query.ratio for query in self.queries]
         return "optimal" if max(ratios) < 1 else "discrete_gaussian" if min(ratios) > 1 else "neither"
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> plan_documents.ComparedNoise:
         """Return the part `noise_compared` of the plan's summary; decimals are rounded up."""
-        return {
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "n_counts_moved": self.n_counts,
-            "gaussian_delta": significant(self.gaussian_delta, _DIGITS, up=True),
-            "optimal_delta": significant(self.optimal_delta, _DIGITS, up=True),
-            "method": self.method,
-            "better": self.better,
-            "queries": [
-                {
-                    "level": one.level,
-                    "query": one.query,
-                    "gaussian_parameter": significant(one.gaussian_parameter, _DIGITS, up=True),
-                    "gaussian_variance": significant(one.gaussian_variance, _DIGITS, up=True),
-                    "optimal_variance": significant(one.optimal_variance, _DIGITS, up=True),
-                    "ratio": significant(one.ratio, _DIGITS, up=True),
-                    "epsilon": str(one.epsilon),
-                    "delta": str(one.delta),
-                }
+        return plan_documents.ComparedNoise(
+            epsilon=str(self.epsilon),
+            delta=str(self.delta),
+            n_counts_moved=self.n_counts,
+            gaussian_delta=_decimal_above(self.gaussian_delta),
+            optimal_delta=_decimal_above(self.optimal_delta),
+            method=self.method,
+            better=self.better,
+            queries=[
+                plan_documents.QueryNoise(
+                    level=one.level,
+                    query=one.query,
+                    gaussian_parameter=_decimal_above(one.gaussian_parameter),
+                    gaussian_variance=_decimal_above(one.gaussian_variance),
+                    optimal_variance=_decimal_above(one.optimal_variance),
+                    ratio=_decimal_above(one.ratio),
+                    epsilon=str(one.epsilon),
+                    delta=str(one.delta),
+                )
                 for one in self.queries
             ],
-        }
+        )
+
+
+def _decimal_above(number: Fraction) -> str:
+    return significant(number, _DIGITS, up=True)
 
 
 def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) -> NoiseCompared:

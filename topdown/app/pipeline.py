@@ -19,6 +19,7 @@ from topdown.app.resource_needs import check_memory, check_open_files
 from topdown.arrays import Ints
 from topdown.errors import BudgetError, CertificateError
 from topdown.formats.command_documents import GenerateResult, Measure, Verify
+from topdown.formats.release_documents import Solve
 from topdown.measure import measurement
 from topdown.plan import PreparedRun, PublicContext, load_context
 from topdown.plan.plan_values import WORK
@@ -250,8 +251,8 @@ def finish_release(
         seconds=clock.rounded(),
         peak_memory_bytes=peak_memory_bytes(workers),
         n_records=solved.leaves.n_records,
-        n_splits=sum(level["n_splits"] for level in solved.document["levels"]),
-        n_failsafe=len(solved.document["failsafe"]),
+        n_splits=sum(level.n_splits for level in solved.document.levels),
+        n_failsafe=len(solved.document.failsafe),
         n_attempts=measured.n_attempts,
         n_drawn=measured.n_drawn,
         checks=convert(checks.to_json(), Verify),
@@ -308,7 +309,7 @@ def measured_checks(out: Path) -> tuple[CheckResult, ...]:
     return verify_measured(out).checks
 
 
-def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, dict[str, Any]]:
+def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, Solve]:
     """Solve a measured release from its files alone and write solve.json.
 
     Returns: (leaf table, `topdown.solve` document).

@@ -6,18 +6,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from topdown.app.compare_noise import USUAL_DELTA, budget_for, gaussian_needs
 from topdown.app.pipeline import check_one_ledger
 from topdown.app.resource_needs import estimate_needs, memory_warning
 from topdown.errors import BudgetError, ConfigError, InternalError
+from topdown.formats.common import EstimateOfLevel
+from topdown.formats.plan_documents import (
+    ExpectedAccuracy,
+    ExtendedBase,
+    Feasible,
+    LedgerSpent,
+    MappedAttribute,
+    PlannedInvariant,
+    PlannedLevel,
+    PlannedPrivacy,
+    PlannedQuery,
+    PlanSummary,
+    UnspentShare,
+    Warned,
+)
+from topdown.formats.release_documents import InvariantKindName
 from topdown.formats.strict_toml import exact_text
 from topdown.measure.run_ledger import check_ledger_of_run, ledger_location, planned_spend
 from topdown.model import Basis
@@ -35,6 +51,7 @@ from topdown.privacy.laws import LAWS, LossName
 from topdown.privacy.ledger import LEDGER_VERSION, Opened, over_budget, read_ledger
 from topdown.publish.release_certificate import (
     certified_loss,
+    change_statuses,
     claims_of,
     composed_loss,
     open_answers,
@@ -49,100 +66,109 @@ from topdown.solve.implied.level_verdicts import plan_verdicts
 from topdown.solve.tree import choose_levels, expected_deviations
 
 
-def plan_summary(prepared: PreparedRun) -> dict[str, Any]:
+def plan_summary(prepared: PreparedRun) -> PlanSummary:
     """Describe a plan: levels, noise, exact statistics, privacy, ledger, needs, warnings; opens no records."""
     context, run = prepared.context, prepared.run
-    plan, limits = context.plan, run.ledger.limits
+    plan = context.plan
     ledger = view_ledger(prepared)
     patterns = None
     if plan.base is not None:
         patterns = find_patterns(context)  # I020: a leaf that cannot be extended
         check_stages(context, patterns)  # C096: least squares that would be too large
-    levels: list[dict[str, Any]] = [
-        {
-            "level": level.name,
-            "n_nodes": level.n_nodes,
-            "n_measured": level.n_measured,
-            "n_empty": level.n_nodes - level.n_measured,
-            "n_numbers": plan.numbers_at(depth),
-            "loss": exact_text(level.loss),
-            **_delta_beside(plan, level.loss),
-            "share": exact_text(level.share),
-            **solve_sizes(context, depth, patterns),
-        }
-        for depth, level in enumerate(plan.levels)
-    ]
+    levels = _planned_levels(context, patterns)
     unasked = open_answers(plan)
-    extra = [] if patterns is None else ledger_warning(prepared)
-    base = {} if patterns is None else {"base": base_summary(prepared, patterns)}
+    estimates = list(choose_levels(context).levels) if plan.fits_tree else []
+    verdicts = plan_verdicts(context) if patterns is None else extension_verdicts(context, patterns)
     check_solve(context)
-    told: dict[str, Any] = {"estimates": choose_levels(context).document()} if plan.fits_tree else {}
-    if plan.estimates is not None:
-        told["accuracy"] = mean_deviations(context)
-    return (
-        base
-        | told
-        | {
-            "type": "topdown.plan_summary",
-            "version": 1,
-            "engine": version("census-topdown"),
-            "plan_hash": plan.plan_hash,
-            "release_id": plan.release.id,
-            "title": plan.release.title,
-            "data_set": plan.release.data_set,
-            "schema": plan.schema.name,
-            "settings": plan.settings,
-            "neighbours": plan.neighbours,
-            "mechanism": plan.mechanism,
-            "draft": bool(unasked),
-            "open_answers": unasked,
-            "levels": levels,
-            "queries": [
-                {
-                    "level": level.name,
-                    "query": m.query,
-                    "n_answers": m.n_answers,
-                    "loss": exact_text(m.loss),
-                    **_delta_beside(plan, m.loss),
-                    "law": m.law,
-                    "parameter": exact_text(m.parameter),
-                    "variance": exact_text(m.variance),
-                    "stddev": m.stddev,
-                }
-                for level in plan.levels
-                for m in level.measurements
-            ],
-            "invariants": _exact_statistics(context),
-            "unspent": [{"level": name, "share": exact_text(share)} for name, share in plan.unspent],
-            "privacy": _privacy_section(context.policy),
-            "ledger": {
-                "id": run.ledger.id or None,
-                "path": str(prepared.ledger_path),
-                **{
-                    name: exact_text(limit)
-                    for name, limit in limits.fields.items()
-                    if isinstance(limit, Fraction) and limit
-                },
-                "charged": {name: exact_text(loss) for name, loss in ledger.charged.items()},
-                "n_intents": ledger.n_intents,
-            },
-            "feasible": _proved_verdicts(context, patterns),
-            "needs": estimate_needs(plan, sum(level["n_solves"] for level in levels)),
-            "warnings": [
-                *sparse_levels(plan, run.input.people),
-                *_budget_warnings(plan, ledger, unasked),
-                *spent_on_exact(plan),
-                *fitted_by_no_pass(plan, told.get("estimates", [])),
-                *memory_warning(plan),
-                *tuned_for_others(run),
-                *ledger_problem(prepared),
-                *extra,
-            ],
-        }
+    return PlanSummary(
+        engine=version("census-topdown"),
+        plan_hash=plan.plan_hash,
+        release_id=plan.release.id,
+        title=plan.release.title,
+        data_set=plan.release.data_set,
+        schema=plan.schema.name,
+        settings=plan.settings,
+        neighbours=plan.neighbours,
+        mechanism=plan.mechanism,
+        draft=bool(unasked),
+        open_answers=unasked,
+        levels=levels,
+        queries=_planned_queries(plan),
+        invariants=_exact_statistics(context),
+        unspent=[UnspentShare(level=name, share=exact_text(share)) for name, share in plan.unspent],
+        privacy=_privacy_section(context.policy),
+        ledger=_ledger_section(prepared, ledger),
+        needs=estimate_needs(plan, sum(level.n_solves for level in levels)),
+        warnings=[
+            *sparse_levels(plan, run.input.people),
+            *_budget_warnings(plan, ledger, unasked),
+            *spent_on_exact(plan),
+            *fitted_by_no_pass(plan, estimates),
+            *memory_warning(plan),
+            *tuned_for_others(run),
+            *ledger_problem(prepared),
+            *([] if patterns is None else ledger_warning(prepared)),
+        ],
+        feasible=Feasible(ok=True, verdicts=list(verdicts)),
+        estimates=estimates or UNSET,
+        accuracy=UNSET if plan.estimates is None else mean_deviations(context),
+        base=UNSET if patterns is None else base_summary(prepared, patterns),
     )
 
 
-def mean_deviations(context: PublicContext) -> list[dict[str, Any]]:
+def _planned_levels(context: PublicContext, patterns: Patterns | None) -> list[PlannedLevel]:
+    plan = context.plan
+    return [
+        PlannedLevel(
+            level=level.name,
+            n_nodes=level.n_nodes,
+            n_measured=level.n_measured,
+            n_empty=level.n_nodes - level.n_measured,
+            n_numbers=plan.numbers_at(depth),
+            loss=exact_text(level.loss),
+            delta=_delta_beside(plan, level.loss),
+            share=exact_text(level.share),
+            **solve_sizes(context, depth, patterns),
+        )
+        for depth, level in enumerate(plan.levels)
+    ]
+
+
+def _planned_queries(plan: Plan) -> list[PlannedQuery]:
+    return [
+        PlannedQuery(
+            level=level.name,
+            query=m.query,
+            n_answers=m.n_answers,
+            loss=exact_text(m.loss),
+            delta=_delta_beside(plan, m.loss),
+            law=m.law,
+            parameter=exact_text(m.parameter),
+            variance=exact_text(m.variance),
+            stddev=m.stddev,
+        )
+        for level in plan.levels
+        for m in level.measurements
+    ]
+
+
+def _ledger_section(prepared: PreparedRun, ledger: LedgerView) -> LedgerSpent:
+    own = prepared.run.ledger
+    limits = {
+        name: exact_text(limit)
+        for name, limit in own.limits.fields.items()
+        if isinstance(limit, Fraction) and limit
+    }
+    return LedgerSpent(
+        id=own.id or None,
+        path=str(prepared.ledger_path),
+        charged={name: exact_text(loss) for name, loss in ledger.charged.items()},
+        n_intents=ledger.n_intents,
+        **limits,
+    )
+
+
+def mean_deviations(context: PublicContext) -> list[ExpectedAccuracy]:
     """Return the mean deviation of every table's estimates; 0 where all answers are exact by policy."""
     plan, order = context.plan, [level.name for level in context.plan.levels]
     out = []
@@ -150,25 +176,19 @@ def mean_deviations(context: PublicContext) -> list[dict[str, Any]]:
         stddev = 0.0 if is_exact(plan, plan.query(at.query), order.index(at.level)) else at.stddev
         half_width = NormalDist().inv_cdf(0.975) * stddev
         out.append(
-            {
-                "level": at.level,
-                "query": at.query,
-                "stddev": float(f"{stddev:.4g}"),
-                "half_width": float(f"{half_width:.4g}"),
-            }
+            ExpectedAccuracy(
+                level=at.level,
+                query=at.query,
+                stddev=float(f"{stddev:.4g}"),
+                half_width=float(f"{half_width:.4g}"),
+            )
         )
     return out
 
 
-def _delta_beside(plan: Plan, loss: Fraction) -> dict[str, str]:
+def _delta_beside(plan: Plan, loss: Fraction) -> str | UnsetType:
     """Return the delta beside a part of the budget, where losses are pairs."""
-    return {"delta": exact_text(plan.delta_of(loss))} if plan.delta else {}
-
-
-def _proved_verdicts(context: PublicContext, patterns: Patterns | None) -> dict[str, Any]:
-    """Tell what is proved about the constraints; contradictions were refused when the plan was made."""
-    found = plan_verdicts(context) if patterns is None else extension_verdicts(context, patterns)
-    return {"ok": True, "verdicts": [asdict(verdict) for verdict in found]}
+    return exact_text(plan.delta_of(loss)) if plan.delta else UNSET
 
 
 def solve_sizes(context: PublicContext, depth: int, patterns: Patterns | None = None) -> dict[str, int]:
@@ -190,7 +210,7 @@ def solve_sizes(context: PublicContext, depth: int, patterns: Patterns | None = 
     }
 
 
-def _exact_statistics(context: PublicContext) -> list[dict[str, Any]]:
+def _exact_statistics(context: PublicContext) -> list[PlannedInvariant]:
     inv, leaf = context.plan.invariants, context.geography.leaves
     rows = [
         _exact_row("exact", e.name, e.level, context.plan.level(e.level).n_nodes, e.basis) for e in inv.exact
@@ -201,82 +221,78 @@ def _exact_statistics(context: PublicContext) -> list[dict[str, Any]]:
     return rows
 
 
-def _exact_row(kind: str, name: str, level: str, n: int, basis: Basis) -> dict[str, Any]:
-    return {
-        "name": name,
-        "kind": kind,
-        "level": level,
-        "n": n,
-        "legal_basis": basis.legal_basis,
-        "decided_by": basis.decided_by,
-        "date": basis.date,
-    }
+def _exact_row(kind: InvariantKindName, name: str, level: str, n: int, basis: Basis) -> PlannedInvariant:
+    return PlannedInvariant(
+        name=name,
+        kind=kind,
+        level=level,
+        n=n,
+        legal_basis=basis.legal_basis,
+        decided_by=basis.decided_by,
+        date=basis.date,
+    )
 
 
-def _privacy_section(policy: ReleaseChain) -> dict[str, Any]:
+def _privacy_section(policy: ReleaseChain) -> PlannedPrivacy:
     plan = policy.plan
-    return {
-        "unit": f"one {plan.schema.unit}",
-        "neighbours": plan.neighbours,
-        "loss_name": plan.loss_name,
-        "budget": exact_text(plan.budget),
-        "loss": exact_text(plan.loss),
-        "loss_with_base": exact_text(policy.loss),
-        **_delta_beside(plan, plan.loss),
-        **composed_loss(policy),
-        **({"gaussian_needs": gaussian_needs(plan)} if plan.delta else {}),
-        "certified": certified_loss(policy),
-        "usual": {"1e-10": usual_epsilon(policy.loss, "rho")} if plan.loss_name == "rho" else {},
-        "public_facts": policy.has_public_facts,
-        "conditional_on": list(policy.conditional_on),
-        "changes": [
-            {"name": c.name(plan.schema.unit), "kind": c.kind, "status": c.status, "exact": list(c.exact)}
-            for c in claims_of(policy)
-        ],
-    }
+    return PlannedPrivacy(
+        unit=f"one {plan.schema.unit}",
+        neighbours=plan.neighbours,
+        loss_name=plan.loss_name,
+        budget=exact_text(plan.budget),
+        loss=exact_text(plan.loss),
+        loss_with_base=exact_text(policy.loss),
+        delta=_delta_beside(plan, plan.loss),
+        composed=composed_loss(policy),
+        gaussian_needs=gaussian_needs(plan) if plan.delta else UNSET,
+        certified=certified_loss(policy),
+        usual={"1e-10": usual_epsilon(policy.loss, "rho")} if plan.loss_name == "rho" else {},
+        public_facts=policy.has_public_facts,
+        conditional_on=list(policy.conditional_on),
+        changes=change_statuses(policy),
+    )
 
 
-def ledger_problem(prepared: PreparedRun) -> list[dict[str, str]]:
+def ledger_problem(prepared: PreparedRun) -> list[Warned]:
     """Warn of a ledger that `generate` would refuse."""
     try:
         check_ledger_of_run(prepared)
     except BudgetError as error:
-        return [{"code": error.code, "text": f"{error.text}: generate will refuse it"}]
+        return [Warned(code=str(error.code), text=f"{error.text}: generate will refuse it")]
     return []
 
 
-def tuned_for_others(run: RunFile) -> list[dict[str, str]]:
+def tuned_for_others(run: RunFile) -> list[Warned]:
     """Warn of shares that were tuned for other estimates than the plan's."""
     given = run.estimates
     if given is None or given.tuned_for in ("", given.targets):
         return []
     text = f'the shares were tuned for targets = "{given.tuned_for}", and each area is fitted otherwise'
-    return [{"code": "B031", "text": text}]
+    return [Warned(code="B031", text=text)]
 
 
-def _budget_warnings(plan: Plan, ledger: LedgerView, unasked: list[str]) -> list[dict[str, str]]:
+def _budget_warnings(plan: Plan, ledger: LedgerView, unasked: list[str]) -> list[Warned]:
     found = [
-        {
-            "code": "B010",
-            "text": f'the settings name a level "{name}" this geography lacks: '
-            f"{exact_text(share)} stays unspent",
-        }
+        Warned(
+            code="B010",
+            text=f'the settings name a level "{name}" this geography lacks: {exact_text(share)} stays unspent',
+        )
         for name, share in plan.unspent
     ]
     if ledger.refusal is not None:
         found.append(
-            {"code": str(ledger.refusal.code), "text": f"{ledger.refusal.text}: generate will refuse it"}
+            Warned(code=str(ledger.refusal.code), text=f"{ledger.refusal.text}: generate will refuse it")
         )
     if unasked:
         what = f"{len(unasked)} answer{'s' if len(unasked) > 1 else ''} only a person can give"
         shown = ", ".join(unasked[:3]) + (f" and {len(unasked) - 3} more" if len(unasked) > 3 else "")
         found.append(
-            {"code": "H001", "text": f"{what} still open: {shown}. The release will be stamped DRAFT"}
+            Warned(code="H001", text=f"{what} still open: {shown}. The release will be stamped DRAFT")
         )
     return found
 
 
-def spent_on_exact(plan: Plan) -> list[dict[str, str]]:
+def spent_on_exact(plan: Plan) -> list[Warned]:
     """Name the measurements of a plan with estimates whose answers are all exact by policy, from 1 % of the loss on."""
     found = []
     for depth, level in enumerate(plan.levels if plan.estimates is not None else ()):
@@ -284,11 +300,11 @@ def spent_on_exact(plan: Plan) -> list[dict[str, str]]:
             per_cent = int(100 * m.loss / plan.loss)
             if per_cent and is_exact(plan, plan.query(m.query), depth):
                 text = f"{per_cent} % of the budget measures {m.query} of level {level.name}, which is exact"
-                found.append({"code": "B030", "text": text})
+                found.append(Warned(code="B030", text=text))
     return found
 
 
-def fitted_by_no_pass(plan: Plan, estimates: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+def fitted_by_no_pass(plan: Plan, estimates: Sequence[EstimateOfLevel]) -> list[Warned]:
     """Name the queries that are measured at a level and fitted by none of its passes.
 
     Nothing is said of extensions, whose stages choose their queries, and of levels fitted to the whole tree's
@@ -298,14 +314,14 @@ def fitted_by_no_pass(plan: Plan, estimates: Sequence[Mapping[str, str]]) -> lis
         plan: any.
         estimates: level and targets of each level, for a plan that asks for the tree's estimate.
     """
-    whole = {at["level"] for at in estimates if at["targets"] == "tree"}
+    whole = {at.level for at in estimates if at.targets == "tree"}
     found = []
     for level in plan.levels if plan.base is None else ():
         fitted = {query for each in level.passes for query in each.queries}
         for m in level.measurements:
             if level.name not in whole and m.query not in fitted:
                 text = f"{m.query} of level {level.name} is measured, and no pass fits it: no table is nearer to it"
-                found.append({"code": "B032", "text": text})
+                found.append(Warned(code="B032", text=text))
     return found
 
 
@@ -313,7 +329,7 @@ MOST_A_PERSON = 20  # noisy numbers
 _MANY = 2_000_000  # noisy numbers, where nobody said how many people there are
 
 
-def sparse_levels(plan: Plan, people: int | None) -> list[dict[str, str]]:
+def sparse_levels(plan: Plan, people: int | None) -> list[Warned]:
     """Name the measurement that makes most numbers, and what would make fewer, where all are too many for the people.
 
     Args:
@@ -344,7 +360,7 @@ def sparse_levels(plan: Plan, people: int | None) -> list[dict[str, str]]:
         text += (
             f". Intervals need every cell of level {level}: for them, give the schema fewer labels instead"
         )
-    return [{"code": "C339", "text": text}]
+    return [Warned(code="C339", text=text)]
 
 
 def _coarser_queries(plan: Plan, query: str) -> list[tuple[str, int]]:
@@ -360,29 +376,28 @@ def _coarser_queries(plan: Plan, query: str) -> list[tuple[str, int]]:
     return sorted(found.items(), key=lambda pair: -pair[1])
 
 
-def base_summary(prepared: PreparedRun, patterns: Patterns) -> dict[str, Any]:
+def base_summary(prepared: PreparedRun, patterns: Patterns) -> ExtendedBase:
     """Describe the base release and what it leaves open."""
     base, files = prepared.plan.base, prepared.base
     if base is None or files is None:
         raise InternalError("this plan extends no release")
-    there = read_plan(files.plan)
-    return {
-        "release_id": base.release,
-        "plan_hash": base.plan_hash,
-        "schema": there.schema.name,
-        "map": [{"base": name, "here": here} for name, here in base.map],
-        "n_records": patterns.tables[0].n_records,
-        "n_patterns": patterns.n_patterns,
-        "n_reserved": patterns.reserves[0].n_records,
-    }
+    return ExtendedBase(
+        release_id=base.release,
+        plan_hash=base.plan_hash,
+        schema=read_plan(files.plan).schema.name,
+        map=[MappedAttribute(base=name, here=here) for name, here in base.map],
+        n_records=patterns.tables[0].n_records,
+        n_patterns=patterns.n_patterns,
+        n_reserved=patterns.reserves[0].n_records,
+    )
 
 
-def ledger_warning(prepared: PreparedRun) -> list[dict[str, str]]:
+def ledger_warning(prepared: PreparedRun) -> list[Warned]:
     """Warn if the ledger did not pay for the base release, as `topdown extend` would refuse (B020)."""
     try:
         check_one_ledger(prepared)
     except BudgetError as error:
-        return [{"code": str(error.code), "text": f"{error.text}: extend will refuse it"}]
+        return [Warned(code=str(error.code), text=f"{error.text}: extend will refuse it")]
     return []
 
 
@@ -488,8 +503,8 @@ def _point(context: PublicContext, epsilon: Fraction, delta: Fraction) -> Budget
         epsilon,
         delta,
         found.certified,
-        risk["right_in_100"],
-        risk["sentence"],
+        risk.right_in_100,
+        risk.sentence,
         expected_errors(there),
     )
 
@@ -498,7 +513,7 @@ def expected_errors(context: PublicContext) -> tuple[ExpectedError, ...]:
     """Return the expected error of every table that a plan measures anywhere, at every level."""
     plan = context.plan
     noise = {(level.name, m.query): m.stddev for level in plan.levels for m in level.measurements}
-    estimates = {(row["level"], row["query"]): row["stddev"] for row in mean_deviations(context)}
+    estimates = {(row.level, row.query): row.stddev for row in mean_deviations(context)}
     queries = dict.fromkeys(["total", *(query for _, query in noise)])
     return tuple(
         ExpectedError(level.name, query, noise.get(key), estimates.get(key))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -25,6 +25,14 @@ from topdown.app.resource_needs import check_memory
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.decision_pages import decision_html
+from topdown.formats.plan_documents import (
+    ChangedValue,
+    ComparedPlan,
+    DeviationBeside,
+    ExpectedAccuracy,
+    PlannedQuery,
+    PlanSummary,
+)
 from topdown.formats.strict_toml import toml_text
 from topdown.inputs import MemoryTable
 from topdown.made_up import refuse_simulation
@@ -86,7 +94,7 @@ class Planned:
         return self.plan.delta_of(self.plan.loss)
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> PlanSummary:
         """The `topdown.plan_summary` document: areas, noise, certified privacy, ledger, needs, warnings."""
         return plan_summary(self.prepared)
 
@@ -359,15 +367,6 @@ _DERIVED = (
 )  # follow from budget, shares and schema
 
 
-@dataclass(frozen=True)
-class PlanChange:
-    """One value of a plan that differs: old is None if it is new, new is None if it is gone."""
-
-    key: str
-    old: str | None
-    new: str | None
-
-
 def save_plan(prepared: PreparedRun, path: Path) -> None:
     """Write a plan with its hash and the name of its run file; refuse to replace a file that is no plan."""
     if path.exists() and _type_of_document(path) != "topdown.plan":
@@ -412,14 +411,18 @@ def open_plan(path: Path, leaves: MemoryTable | None = None) -> PreparedRun:
     return prepared
 
 
-def changes(old: Plan, new: Plan) -> list[PlanChange]:
+def changes(old: Plan, new: Plan) -> list[ChangedValue]:
     """Compare two plans, value by value; lists of named things are compared by name."""
     before, after = (dict(_values_by_key("", json.loads(json.dumps(p.to_document())))) for p in (old, new))
     keys = sorted(dict.fromkeys([*before, *after]), key=lambda k: k.endswith(_DERIVED))  # causes first
-    return [PlanChange(k, before.get(k), after.get(k)) for k in keys if before.get(k) != after.get(k)]
+    return [
+        ChangedValue(key=k, old=before.get(k), new=after.get(k))
+        for k in keys
+        if before.get(k) != after.get(k)
+    ]
 
 
-def change_text(change: PlanChange) -> str:
+def change_text(change: ChangedValue) -> str:
     """Write one change in a line."""
     old, new = ("-" if value is None else value for value in (change.old, change.new))
     return f"{change.key} {old} -> {new}"
@@ -476,8 +479,8 @@ class PlansCompared:
         estimates: mean over the areas of a level; empty unless both plans ask for estimates.
     """
 
-    here: Mapping[str, Any]
-    there: Mapping[str, Any]
+    here: PlanSummary
+    there: PlanSummary
     noise: tuple[ComparedNumber, ...]
     estimates: tuple[ComparedNumber, ...]
 
@@ -493,38 +496,38 @@ class PlansCompared:
         ]
         head = ("level", "query", "here", "there")
         name, loss = (
-            self.here["privacy"]["loss_name"],
-            [of["privacy"]["loss"] for of in (self.here, self.there)],
+            self.here.privacy.loss_name,
+            [of.privacy.loss for of in (self.here, self.there)],
         )
         title = f"{name} {loss[0]} beside {name} {loss[1]}: standard deviations in records"
         return card(title, rows, head=head)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> ComparedPlan:
         """Return the part `compared` of the plan's summary."""
         there = self.there
-        return {
-            "plan_hash": there["plan_hash"],
-            "title": there["title"],
-            "settings": there["settings"],
-            "neighbours": there["neighbours"],
-            "loss_name": there["privacy"]["loss_name"],
-            "loss": there["privacy"]["loss"],
-            "certified": there["privacy"]["certified"],
-            "n_numbers": sum(level["n_numbers"] for level in there["levels"]),
-            "needs": there["needs"],
-            "noise": [_deviation_row(one) for one in self.noise],
-            "estimates": [_deviation_row(one) for one in self.estimates],
-        }
+        return ComparedPlan(
+            plan_hash=there.plan_hash,
+            title=there.title,
+            settings=there.settings,
+            neighbours=there.neighbours,
+            loss_name=there.privacy.loss_name,
+            loss=there.privacy.loss,
+            certified=there.privacy.certified,
+            n_numbers=sum(level.n_numbers for level in there.levels),
+            needs=there.needs,
+            noise=[_deviation_row(one) for one in self.noise],
+            estimates=[_deviation_row(one) for one in self.estimates],
+        )
 
 
-def compare_plans(here: Mapping[str, Any], there: Mapping[str, Any]) -> PlansCompared:
+def compare_plans(here: PlanSummary, there: PlanSummary) -> PlansCompared:
     """Compare the summaries of two plans.
 
     Raises: ConfigError C005 for plans of two schemas or units, whose queries mean different things.
     """
     pairs = {
-        "schema": (here["schema"], there["schema"]),
-        "unit": (here["privacy"]["unit"], there["privacy"]["unit"]),
+        "schema": (here.schema, there.schema),
+        "unit": (here.privacy.unit, there.privacy.unit),
     }
     for what, (one, other) in pairs.items():
         if one != other:
@@ -533,34 +536,29 @@ def compare_plans(here: Mapping[str, Any], there: Mapping[str, Any]) -> PlansCom
                 code="C005",
                 fix=f"compare plans of one {what}",
             )
+    estimates = (_stddev_by_answer(here.accuracy or []), _stddev_by_answer(there.accuracy or []))
     return PlansCompared(
         here,
         there,
-        _matched_deviations(here, there, "queries"),
-        _matched_deviations(here, there, "accuracy", both=True),
+        _matched(_stddev_by_answer(here.queries), _stddev_by_answer(there.queries)),
+        _matched(*estimates) if all(estimates) else (),
     )
 
 
-def _matched_deviations(
-    here: Mapping[str, Any],
-    there: Mapping[str, Any],
-    key: Literal["queries", "accuracy"],
-    *,
-    both: bool = False,
-) -> tuple[ComparedNumber, ...]:
-    """Return the deviations under a key, in the order of the first plan, then what the other has besides."""
-    mine, others = (_stddev_by_answer(of.get(key, [])) for of in (here, there))
-    if both and not (mine and others):
-        return ()
+Deviations = dict[tuple[str, str], float]  # by level and query
+
+
+def _stddev_by_answer(rows: Sequence[PlannedQuery] | Sequence[ExpectedAccuracy]) -> Deviations:
+    return {(row.level, row.query): row.stddev for row in rows}
+
+
+def _matched(mine: Deviations, others: Deviations) -> tuple[ComparedNumber, ...]:
+    """Return deviations in the order of the first plan, then what the other has besides."""
     return tuple(ComparedNumber(*at, mine.get(at), others.get(at)) for at in mine | others)
 
 
-def _stddev_by_answer(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
-    return {(row["level"], row["query"]): row["stddev"] for row in rows}
-
-
-def _deviation_row(one: ComparedNumber) -> dict[str, Any]:
-    return {"level": one.level, "query": one.query, "stddev": one.here, "other": one.there}
+def _deviation_row(one: ComparedNumber) -> DeviationBeside:
+    return DeviationBeside(level=one.level, query=one.query, stddev=one.here, other=one.there)
 
 
 def write_decision(

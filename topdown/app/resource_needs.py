@@ -9,10 +9,11 @@ import os
 import resource
 from math import log2
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from topdown.app.screens import figures
 from topdown.errors import ConfigError
+from topdown.formats.plan_documents import NeededResources, Warned
 from topdown.plan import Plan
 from topdown.solve import most_dense_rows
 
@@ -32,7 +33,7 @@ SECONDS_A_NUMBER = {"own": 2.5e-7, "tree": 4.6e-7, "wide": 1.7e-6, "extension": 
 SECONDS_A_SOLVE = 2e-4
 
 
-def estimate_needs(plan: Plan, n_solves: int) -> dict[str, Any]:
+def estimate_needs(plan: Plan, n_solves: int) -> NeededResources:
     """Return what a run with one worker needs: seconds (of CPU), memory_bytes and disk_bytes.
 
     The noise cannot be compressed below its entropy.
@@ -50,14 +51,14 @@ def estimate_needs(plan: Plan, n_solves: int) -> dict[str, Any]:
     root = 0 if plan.base is not None else SECONDS_A_CELL * plan.schema.n_cells
     start = START_SECONDS + SECONDS_A_QUERY * n_queries + root
     below = SECONDS_A_NUMBER[kind_of(plan)] * plan.n_numbers + SECONDS_A_SOLVE * n_solves
-    return {
-        "seconds": round(start + below, 1),
-        "memory_bytes": needed_bytes(plan),
-        "disk_bytes": int(1.3 * bits / 8 + 200 * nodes + 100_000),
-    }
+    return NeededResources(
+        seconds=round(start + below, 1),
+        memory_bytes=needed_bytes(plan),
+        disk_bytes=int(1.3 * bits / 8 + 200 * nodes + 100_000),
+    )
 
 
-def memory_warning(plan: Plan, allowed: int | None = None) -> list[dict[str, str]]:
+def memory_warning(plan: Plan, allowed: int | None = None) -> list[Warned]:
     """Warn of a plan that may need more memory than this process may use; generate refuses what needs twice as much.
 
     Args:
@@ -68,7 +69,7 @@ def memory_warning(plan: Plan, allowed: int | None = None) -> list[dict[str, str
     if needed <= most:
         return []
     text = f"about {figures.size(needed)} of memory are needed, and this process may use {figures.size(most)}"
-    return [{"code": "C141", "text": text}]
+    return [Warned(code="C141", text=text)]
 
 
 # Of one worker, measured with bench/bench_needs.py. Extensions were measured less.

@@ -256,9 +256,7 @@ def _tuned_levels(old: RunFile, new: RunFile, context: PublicContext) -> list[Tu
 
 
 def _tuned_deviations(old: PublicContext, new: PublicContext, goals: Goals) -> list[TunedDeviation]:
-    before, after = (
-        {(at["level"], at["query"]): at["stddev"] for at in mean_deviations(c)} for c in (old, new)
-    )
+    before, after = ({(at.level, at.query): at.stddev for at in mean_deviations(c)} for c in (old, new))
     return [
         TunedDeviation(
             level=level,

@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 
 from topdown.app.pipeline import warm_up
 from topdown.errors import TopdownError
@@ -177,7 +178,7 @@ def _findings_of_estimates(
 
 def _stated_estimates(again: SecondSolve, stated: dict[str, Any], out: Findings) -> None:
     """Compare what solve.json says was done to areas; residuals may differ in their last digits elsewhere."""
-    own, theirs = again.solved.document, stated
+    own, theirs = to_builtins(again.solved.document), stated
     for key in ("repairs", "broken"):
         own = own | {key: own.get("comparisons", {}).get(key, [])}
         theirs = theirs | {key: theirs.get("comparisons", {}).get(key, [])}

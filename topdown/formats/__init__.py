@@ -7,7 +7,7 @@ from topdown.lazy import lazy_face
 if TYPE_CHECKING:
     from topdown.formats.accuracy_documents import IntervalsHeld
     from topdown.formats.caps import parse_exact, typed_number
-    from topdown.formats.common import Count, LawName, Mechanism, Part, Rational
+    from topdown.formats.common import Count, EstimateOfLevel, LawName, Mechanism, Part, Rational
     from topdown.formats.json_schema import (
         DOCUMENTS,
         document_names,
@@ -16,14 +16,18 @@ if TYPE_CHECKING:
         json_bytes,
         schema_of,
     )
+    from topdown.formats.plan_documents import Verdict
     from topdown.formats.release_documents import (
         LISTED_ROWS,
         TABLE_OPTIONS,
+        Broken,
         InvariantKindName,
         InvariantRules,
         Plan,
         PlanMeasurement,
+        Repair,
         SchemaOfRecords,
+        Solve,
     )
     from topdown.formats.strict_toml import dec_hook, read_toml, toml_text
 
@@ -31,7 +35,9 @@ __all__ = [
     "DOCUMENTS",
     "LISTED_ROWS",
     "TABLE_OPTIONS",
+    "Broken",
     "Count",
+    "EstimateOfLevel",
     "IntervalsHeld",
     "InvariantKindName",
     "InvariantRules",
@@ -41,7 +47,10 @@ __all__ = [
     "Plan",
     "PlanMeasurement",
     "Rational",
+    "Repair",
     "SchemaOfRecords",
+    "Solve",
+    "Verdict",
     "dec_hook",
     "document_names",
     "document_schema",

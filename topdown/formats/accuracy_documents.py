@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from topdown.formats.common import Count, Part, Positive, Rational, Sha256
 from topdown.formats.release_documents import InvariantKindName
+from topdown.notebook import card
 
 
 class Statistics(Part, frozen=True, kw_only=True):
@@ -116,8 +117,6 @@ class Evaluation(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown
         return f"Evaluation({self.release_id!r}): {self.heading}; its errors are in .levels"
 
     def _repr_html_(self) -> str:
-        from topdown.notebook import card
-
         rows = [("release", self.release_id), ("levels", ", ".join(level.level for level in self.levels))]
         return card(
             self.heading, rows, note="Errors are not shown: a notebook keeps what it shows. See .levels"
@@ -190,8 +189,6 @@ class SimulationErrors(Part, frozen=True, kw_only=True, tag_field="type", tag="t
         return f"SimulationErrors({self.stamp}, {made})"
 
     def _repr_html_(self) -> str:
-        from topdown.notebook import card
-
         rows = [
             (level.level, query.query, f"{query.mae:.3g}", f"{query.bias:+.3g}")
             for level in self.levels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from topdown.formats.common import (
     Basis,
@@ -37,16 +37,33 @@ Needs = Literal["nothing", "combination_table"]
 ExampleName = Literal["college-town", "two-by-two", "appendix", "seven-counties"]
 
 
+VerdictKind = Literal["complete_integral", "complete", "always_splits", "not_guaranteed", "refused"]
+
+
 class Verdict(Part, frozen=True, kw_only=True):
-    """What is proved of the splits of one level."""
+    """What is proved of the splits of one level.
+
+    Complete: every whole table that satisfies the constraints of the level can be split down to the leaves. Integral:
+    the rounding of the level is a flow, so a linear program already gives whole numbers. An extension of a release
+    always splits, but may leave out tables that would split as well (`solve/extend/extension_checks.py`).
+
+    Args:
+        level: name.
+        kind: the promise.
+        theorems: that give it; numbers are those of Census TopDown.
+        needs: constraints enforced beside sums of lower bounds, zeros and exact totals.
+        sentence: the verdict with its reason.
+        constraints: names of the constraints that stand in the way of a better verdict.
+        code: of the error that a plan ends with, if the constraints are refused.
+    """
 
     level: str
-    kind: Literal["complete_integral", "complete", "always_splits", "not_guaranteed", "refused"]
-    theorems: list[str]
-    needs: Needs
+    kind: VerdictKind
+    theorems: list[str] = field(default_factory=list)
+    needs: Needs = "nothing"
     sentence: str
-    constraints: list[str]
-    code: str
+    constraints: list[str] = field(default_factory=list)
+    code: str = ""
 
 
 class TitledVerdict(Verdict, frozen=True, kw_only=True):
@@ -233,7 +250,7 @@ class Warned(Part, frozen=True, kw_only=True):
 
 
 class ChangedValue(Part, frozen=True, kw_only=True):
-    """A value that differs from the plan compared with."""
+    """One value of a plan that differs: old is null if it is new, new is null if it is gone."""
 
     key: str
     old: str | None
@@ -359,8 +376,8 @@ class PlanSummary(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     ledger: LedgerSpent
     needs: NeededResources
     warnings: list[Warned]
-    saved: str | None
-    differs: bool | None
+    saved: str | None = None
+    differs: bool | None = None
     changes: list[ChangedValue] | UnsetType = UNSET
     feasible: Feasible
     estimates: list[EstimateOfLevel] | UnsetType = UNSET

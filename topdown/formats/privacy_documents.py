@@ -31,6 +31,7 @@ from topdown.formats.common import (
     UsualConversions,
 )
 from topdown.formats.json_schema import either
+from topdown.notebook import card
 
 
 class ComposedMeasurements(Part, frozen=True, kw_only=True):
@@ -138,8 +139,6 @@ class AuditLedger(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
         return f"AuditLedger({self.data_set!r}, {_sums(self.charged)}, {len(self.releases)} releases)"
 
     def _repr_html_(self) -> str:
-        from topdown.notebook import card
-
         rows = [
             (one.release, one.what, one.plan_hash[:8], f"{one.loss_name} {one.loss}") for one in self.releases
         ]

@@ -295,12 +295,15 @@ class TreeEstimate(Part, frozen=True, kw_only=True):
 
 
 class Solve(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.solve"):
-    """solve.json: how every level was solved."""
+    """solve.json: how every level was solved.
+
+    The digests of what was read and of what came out are empty where answers were solved in memory.
+    """
 
     version: Literal[1] = 1
     plan_hash: Sha256
-    inputs_sha256: Sha256
-    records_sha256: Sha256
+    inputs_sha256: Sha256 = ""
+    records_sha256: Sha256 = ""
     target_kkt_residual_persons: float
     failsafe: list[FailsafeUse]
     levels: list[SolvedLevel]

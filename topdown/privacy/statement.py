@@ -215,20 +215,18 @@ def statement(
         ],
         "curve": _attack_powers(first),
         "sentence": mine[0]["sentence"],
-    } | (composed_deltas(first) if isinstance(first, PairLoss) else {})
+    } | ({"composed": composed_deltas(first)} if isinstance(first, PairLoss) else {})
 
 
-def composed_deltas(loss: PairLoss) -> Document:
+def composed_deltas(loss: PairLoss) -> list[Document]:
     """Return deltas that hold at quarters of a pair's epsilon, from composed losses; rounded up."""
     points = tuple(loss.epsilon * quarter for quarter in QUARTERS)
     found = list(loss.deltas_at(points))
     found[-1] = min(found[-1], loss.delta)  # at epsilon itself the sum holds too
-    return {
-        "composed": [
-            {"epsilon": str(e), "delta": significant(d, _DELTA_DIGITS, up=True)}
-            for e, d in zip(points, found, strict=True)
-        ]
-    }
+    return [
+        {"epsilon": str(e), "delta": significant(d, _DELTA_DIGITS, up=True)}
+        for e, d in zip(points, found, strict=True)
+    ]
 
 
 def attribute_rows(

@@ -15,8 +15,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET, UnsetType, convert, structs
+
 from topdown import __version__
 from topdown.errors import InternalError
+from topdown.formats.common import Composed, secret_row
+from topdown.formats.plan_documents import CertifiedLoss, ChangeStatus
 from topdown.formats.strict_toml import exact_text
 from topdown.model import sections_of
 from topdown.plan import Plan, PublicContext, ReleaseChain
@@ -62,11 +66,11 @@ def certified_privacy(policy: ReleaseChain) -> dict[str, Any]:
     return {"epsilon": said["secrets"][0]["epsilon"]} | {key: said[key] for key in kept} | more
 
 
-def certified_loss(policy: ReleaseChain, claims: Sequence[Claim] = ()) -> dict[str, Any]:
+def certified_loss(policy: ReleaseChain, claims: Sequence[Claim] = ()) -> CertifiedLoss:
     """Return the row of the neighbours' own secret with the releases that are extended.
 
-    Two more keys: `alone`, the same without those releases (None if there are none), and `replaced`, the row of a
-    replaced record (None where that is the first row).
+    Beside it `alone`, the same without those releases (None if there are none), and `replaced`, the row of a replaced
+    record (None where that is the first row).
 
     Args:
         policy: of the release.
@@ -81,18 +85,23 @@ def certified_loss(policy: ReleaseChain, claims: Sequence[Claim] = ()) -> dict[s
     alone = (
         attribute_rows(steps[-1].measurements, claims[:1], (DELTA,), words=words.of_one())
         if len(steps) > 1
-        else [None]
+        else []
     )
-    return rows[0] | {"alone": alone[0], "replaced": rows[1] if n == 2 else None}
+    certified = convert(rows[0] | {"alone": None, "replaced": None}, CertifiedLoss)
+    return structs.replace(
+        certified,
+        alone=secret_row(alone[0]) if alone else None,
+        replaced=secret_row(rows[1]) if n == 2 else None,
+    )
 
 
-def composed_loss(policy: ReleaseChain) -> dict[str, Any]:
+def composed_loss(policy: ReleaseChain) -> Composed | UnsetType:
     """Return what `statement` says of composed losses, of a pair; nothing for another loss."""
     from topdown.privacy.accountant.finite_losses import PairLoss
     from topdown.privacy.statement import composed_deltas
 
     first = first_loss(policy) if policy.plan.delta else None
-    return composed_deltas(first) if isinstance(first, PairLoss) else {}
+    return convert(composed_deltas(first), Composed) if isinstance(first, PairLoss) else UNSET
 
 
 def first_loss(policy: ReleaseChain) -> ComposedLoss:
@@ -131,6 +140,15 @@ def claims_of(policy: ReleaseChain) -> tuple[Claim, ...]:
         Claim(c.kind, c.of, c.status, c.exact, depth[c.of] if c.kind == "within_level" else -1)
         for c in policy.changes
     )
+
+
+def change_statuses(policy: ReleaseChain) -> list[ChangeStatus]:
+    """Return what exact statistics say of each change, in words."""
+    unit = policy.plan.schema.unit
+    return [
+        ChangeStatus(name=c.name(unit), kind=c.kind, status=c.status, exact=list(c.exact))
+        for c in claims_of(policy)
+    ]
 
 
 def words_of(policy: ReleaseChain) -> StatementWords:

@@ -56,11 +56,10 @@ if TYPE_CHECKING:
         records_sha256,
         release_estimates,
         solve_answers,
+        solve_document,
         solve_folder,
         solve_tree,
-        solved_release,
         try_exact_statistics,
-        write_document,
     )
     from topdown.solve.solved_parts import (
         Checkpoints,
@@ -151,13 +150,12 @@ __all__ = [
     "relax_to_feasible",
     "release_estimates",
     "solve_answers",
+    "solve_document",
     "solve_folder",
     "solve_tree",
-    "solved_release",
     "structured_quadratic",
     "try_exact_statistics",
     "unpack_nodes",
-    "write_document",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

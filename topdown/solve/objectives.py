@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError
+from topdown.formats.release_documents import TreeEstimate
 from topdown.model import refines
 from topdown.plan import LevelPlan, Pass, Plan
 from topdown.solve.group_constraints import FixedTable, occurring
@@ -78,7 +79,7 @@ class Statistics(Protocol):
     def of_parts(self) -> StatisticsOfParts:
         """Return what opens those of parts of the tree."""
 
-    def document(self) -> dict[str, Any] | None:
+    def document(self) -> TreeEstimate | None:
         """Return what solve.json says of them; None for plain answers."""
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from topdown.arrays import Bools, Floats, Ints
 from topdown.errors import DataError
+from topdown.formats.plan_documents import Verdict
 from topdown.model import (
     SplitConstraints,
     complete_totals,
@@ -25,7 +26,7 @@ from topdown.model import (
 )
 from topdown.plan import Pass, PublicContext
 from topdown.solve.group_constraints import FamilyConstraints, FixedTable
-from topdown.solve.implied import Verdict, plan_verdicts
+from topdown.solve.implied import plan_verdicts
 from topdown.solve.rounding.chain import BoundPositions, LevelBounds, NoFlow, RoundingChain, level_bounds
 
 

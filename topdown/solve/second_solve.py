@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -107,7 +108,7 @@ def compare_with_published(
         context.geography,
         rows.at_every_level(context.geography),
         _difference(solver.rows_of(own.leaves.whole()), rows).at_every_level(context.geography),
-        _changed_afterwards(context.geography, own.document, stated),
+        _changed_afterwards(context.geography, to_builtins(own.document), stated),
     )
     judged, stopped = _compare_levels(solver, splits, workers, report)
     return SecondSolve(own, n_areas, n_equal, len(change.count), moved, judged, stopped)

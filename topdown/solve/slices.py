@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, final
 
+from topdown.formats.plan_documents import Verdict
 from topdown.model import (
     Geography,
     Level,
@@ -24,7 +25,6 @@ from topdown.model import (
     SplitForm,
 )
 from topdown.plan import Plan, PublicContext
-from topdown.solve.implied import Verdict
 from topdown.solve.noisy_answers import AnswerSource
 from topdown.solve.objectives import FirstNodes, StatisticsOfParts
 from topdown.solve.release_facts import LevelModel, ReleaseFacts

@@ -7,19 +7,21 @@ as two SHA-256 (docs/format.md, solve.json).
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET, structs
 from threadpoolctl import threadpool_limits
 
 from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.formats import json_bytes
+from topdown.formats.release_documents import Solve, TreeEstimate
 from topdown.model import Geography, LeafTable, PackedRows, PackedTable
 from topdown.plan import Plan, PublicContext
 from topdown.plan.plan_values import MEASURED_PLAN
@@ -111,7 +113,7 @@ class Solved:
     """The leaf table, the `topdown.solve` document, and whence estimates come where the plan asks for intervals."""
 
     leaves: PackedTable
-    document: dict[str, Any]
+    document: Solve
     numbers: TreeEstimates | None = None
 
 
@@ -143,9 +145,7 @@ def solve_answers(
     """
     solver = make_top_down_solver(context, answers, exact, backend, tables)
     leaves, tally = solve_tree(solver, context, workers, report)
-    out = solved_release(context, leaves, tally)
-    out.document.update(estimates_document(solver))
-    return out
+    return Solved(leaves, solve_document(solver, tally))
 
 
 def solve_tree(
@@ -263,9 +263,20 @@ def choose_cut(geography: Geography, workers: int) -> tuple[int, int]:
     return depth, max(min(RUN_LEAVES, len(geography.leaves) // tasks), 1)
 
 
-def solved_release(context: PublicContext, leaves: PackedTable, tally: Tally) -> Solved:
-    """Put the table and what was tallied together."""
-    return Solved(leaves, tally.to_document(context.plan))
+def solve_document(solver: TreeSolver, tally: Tally) -> Solve:
+    """Return what solve.json says of how a release was solved."""
+    plan = solver.context.plan
+    return structs.replace(
+        tally.to_document(plan),
+        staged=UNSET if plan.base is None else True,
+        statistics=_estimates_document(solver) if plan.fits_tree else UNSET,
+    )
+
+
+def _estimates_document(solver: TreeSolver) -> TreeEstimate:
+    """Return what solve.json says of the tree estimate."""
+    said = solver.statistics.document() if isinstance(solver, TopDownSolver) else None
+    return said or TreeEstimate(targets=list(choose_levels(solver.context).levels))
 
 
 def interval_estimates(solver: TreeSolver) -> TreeEstimates | None:
@@ -288,15 +299,6 @@ def release_estimates(release: Path, context: PublicContext) -> TreeEstimates:
     values = reader.exact()
     totals, tables = exact_totals(context, values), exact_tables(context, values)
     return tree_estimates(context, reader, exact_at_root(context.plan, totals, tables))
-
-
-def estimates_document(solver: TreeSolver) -> dict[str, Any]:
-    """Return what solve.json says of the tree estimate: nothing where the plan does not ask for it."""
-    if not solver.context.plan.fits_tree:
-        return {}
-    if isinstance(solver, TopDownSolver):
-        return {"statistics": solver.statistics.document()}
-    return {"statistics": {"targets": choose_levels(solver.context).document()}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,7 +366,7 @@ def _solve_run(opener: WorkerState, task: _SolveTask) -> SolvedPart:
     return SolvedPart(pack_nodes(renumbered(own.below(task.depth, task.nodes, tally), firsts[-1])), tally)
 
 
-def write_document(path: Path, document: dict[str, Any]) -> None:
+def write_document(path: Path, document: Solve) -> None:
     """Write solve.json; equal solves give equal bytes."""
     part = path.with_name(path.name + ".tmp")
     part.write_bytes(json_bytes(document))
@@ -445,13 +447,10 @@ def solve_folder(
     inputs = inputs_sha256(release, context.plan)
     kept = None if work is None else Checkpoints(work, solve_inputs(context.plan.plan_hash, inputs))
     leaves, tally = solve_tree(solver, context, workers, report, kept)
-    out = replace(solved_release(context, leaves, tally), numbers=interval_estimates(solver))
-    out.document.update(estimates_document(solver))
-    out.document["inputs_sha256"] = inputs
-    out.document["records_sha256"] = records_sha256(out.leaves)
-    if context.plan.base is not None:
-        out.document["staged"] = True
-    return out
+    document = structs.replace(
+        solve_document(solver, tally), inputs_sha256=inputs, records_sha256=records_sha256(leaves)
+    )
+    return Solved(leaves, document, interval_estimates(solver))
 
 
 def solve_inputs(plan_hash: str, inputs: str) -> dict[str, str]:

@@ -14,14 +14,24 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import UNSET
 
 from topdown.arrays import Ints
 from topdown.formats.accuracy_documents import Convergence
+from topdown.formats.release_documents import (
+    Broken,
+    ComparedLevel,
+    Comparisons,
+    FailsafeUse,
+    Repair,
+    Solve,
+    SolvedLevel,
+)
 from topdown.model import Geography, PackedRows, narrow
 from topdown.plan import Plan
 from topdown.solve.least_squares import TARGET_PERSONS
@@ -79,15 +89,30 @@ class LevelTally:
             mine = getattr(self, name)
             setattr(self, name, max(mine, value) if name.startswith("max_") else mine + value)
 
+    def to_document(self, name: str) -> SolvedLevel:
+        """Return what solve.json says of the level of this name."""
+        return SolvedLevel(
+            level=name,
+            n_splits=self.n_splits,
+            n_problems=self.n_problems,
+            n_variables=self.n_variables,
+            n_unconverged=self.n_unconverged,
+            max_iterations=self.max_iterations,
+            max_kkt_residual_persons=float(f"{self.max_kkt_residual_persons:.2e}"),
+            n_roundings=self.n_roundings,
+            n_roundings_optimal=self.n_roundings_optimal,
+            n_milp=self.n_milp,
+        )
+
 
 @dataclass
 class Tally:
     """One `LevelTally` a level, every use of the failsafe, and what became of leaves that broke soft rules."""
 
     levels: dict[str, LevelTally] = field(default_factory=dict)
-    failsafe: list[dict[str, Any]] = field(default_factory=list)
-    repairs: list[dict[str, Any]] = field(default_factory=list)
-    broken: list[dict[str, Any]] = field(default_factory=list)
+    failsafe: list[FailsafeUse] = field(default_factory=list)
+    repairs: list[Repair] = field(default_factory=list)
+    broken: list[Broken] = field(default_factory=list)
 
     def level(self, name: str) -> LevelTally:
         """Return the tally of a level, started if need be."""
@@ -111,33 +136,27 @@ class Tally:
             target_persons=TARGET_PERSONS,
         )
 
-    def to_document(self, plan: Plan) -> dict[str, Any]:
-        """Return the `topdown.solve` document (docs/format.md)."""
+    def to_document(self, plan: Plan) -> Solve:
+        """Return solve.json (docs/format.md), without what it was made from and what came out."""
         order = [level.name for level in plan.levels]
-        levels = [{"level": name, **asdict(self.level(name))} for name in order]
-        compared = [
-            {
-                "level": level["level"],
-                **{key: level.pop(key) for key in ("n_enforced", "n_dropped", "n_broken")},
-            }
-            for level in levels
-        ]
-        for level in levels:
-            level["max_kkt_residual_persons"] = float(f"{level['max_kkt_residual_persons']:.2e}")
-        soft = {
-            "levels": compared,
-            "repairs": sorted(self.repairs, key=lambda repair: repair["node"]),
-            "broken": sorted(self.broken, key=lambda leaf: leaf["node"]),
-        }
-        return {
-            "type": "topdown.solve",
-            "version": 1,
-            "plan_hash": plan.plan_hash,
-            "target_kkt_residual_persons": TARGET_PERSONS,
-            "failsafe": sorted(self.failsafe, key=lambda use: (order.index(use["level"]), use["node"])),
-            "levels": levels,
-            **({"comparisons": soft} if plan.invariants.soft_rules else {}),
-        }
+        levels = [self.level(name) for name in order]
+        soft = Comparisons(
+            levels=[
+                ComparedLevel(
+                    level=name, n_enforced=at.n_enforced, n_dropped=at.n_dropped, n_broken=at.n_broken
+                )
+                for name, at in zip(order, levels, strict=True)
+            ],
+            repairs=sorted(self.repairs, key=lambda repair: repair.node),
+            broken=sorted(self.broken, key=lambda leaf: leaf.node),
+        )
+        return Solve(
+            plan_hash=plan.plan_hash,
+            target_kkt_residual_persons=TARGET_PERSONS,
+            failsafe=sorted(self.failsafe, key=lambda use: (order.index(use.level), use.node)),
+            levels=[at.to_document(name) for name, at in zip(order, levels, strict=True)],
+            comparisons=soft if plan.invariants.soft_rules else UNSET,
+        )
 
 
 CHECKPOINT_LEAVES = 131_072  # a section is closed where it has so many or more
@@ -259,7 +278,7 @@ class Checkpoints:
             "type": "topdown.work",
             "name": name,
             "span": json.dumps([span.depth, span.first, span.last]),
-            "tally": json.dumps(asdict(part.tally)),
+            "tally": msgspec.json.encode(part.tally).decode(),
         } | self.made_from
         table = pa.table({c: pa.array(getattr(part.rows, c)) for c in _COLUMNS})
         stamps["sha256"] = _part_digest(stamps, table)
@@ -276,9 +295,8 @@ class Checkpoints:
             if stated != _part_digest(stamps, table) or any(stamps[key] != due[key] for key in due):
                 return None
             rows = PackedRows(*(table.column(c).to_numpy() for c in _COLUMNS))
-            return NodeSpan(*json.loads(stamps["span"])), SolvedPart(
-                rows, _tally_of_document(json.loads(stamps["tally"]))
-            )
+            tally = msgspec.json.decode(stamps["tally"], type=Tally)
+            return NodeSpan(*json.loads(stamps["span"])), SolvedPart(rows, tally)
         except (OSError, pa.ArrowException, ValueError, KeyError, TypeError):
             return None
 
@@ -289,8 +307,3 @@ def _part_digest(stamps: dict[str, str], table: pa.Table) -> str:
     for column in _COLUMNS:
         digest.update(table.column(column).to_numpy().astype("<i8").tobytes())
     return digest.hexdigest()
-
-
-def _tally_of_document(document: dict[str, Any]) -> Tally:
-    levels = {name: LevelTally(**level) for name, level in document["levels"].items()}
-    return Tally(levels, document["failsafe"], document["repairs"], document["broken"])

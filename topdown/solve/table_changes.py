@@ -23,6 +23,7 @@ from scipy.sparse import coo_array, vstack
 
 from topdown.arrays import Ints
 from topdown.errors import InternalError
+from topdown.formats.release_documents import Broken, Repair
 from topdown.model import (
     NO_LIMIT,
     ConstraintSystem,
@@ -295,16 +296,16 @@ class SoftRuleRepair:
             if repaired is not None:
                 distance = self._check(leaf, repaired, system)
                 tally.repairs.append(
-                    {
-                        "node": code,
-                        "distance": distance,
-                        "marginals_kept": cautious,
-                        "proved": proved,
-                        "constraints": names,
-                    }
+                    Repair(
+                        node=code,
+                        distance=distance,
+                        marginals_kept=cautious,
+                        proved=proved,
+                        constraints=names,
+                    )
                 )
                 return repaired
-        tally.broken.append({"node": code, "proved": proved, "constraints": names})
+        tally.broken.append(Broken(node=code, proved=proved, constraints=names))
         return leaf
 
     def _repaired(self, leaf: Node, rules: ConstraintSystem, *, cautious: bool) -> tuple[Node | None, bool]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from topdown.arrays import Ints
 from topdown.errors import InfeasibleError, InternalError, NoSplitError, TopdownError
+from topdown.formats.release_documents import FailsafeUse
 from topdown.model import ConstraintSystem, Histogram, LimitUse
 from topdown.plan import PublicContext
 from topdown.solve.least_squares import TARGET_PERSONS, blas_threads, solve_with
@@ -130,14 +131,14 @@ class TopDownSolver(TreeSolver):
         if relaxed.distance:
             why = find_node_conflict(self.context, constraints, depth + 1, parent)
             tally.failsafe.append(
-                {
-                    "node": geography.levels[depth].codes[parent.index],
-                    "level": geography.levels[depth].name,
-                    "distance": relaxed.distance,
-                    "marginals_kept": relaxed.marginals_kept,
-                    "constraints": list(why.names),
-                    "smallest": why.smallest,
-                }
+                FailsafeUse(
+                    node=geography.levels[depth].codes[parent.index],
+                    level=geography.levels[depth].name,
+                    distance=relaxed.distance,
+                    marginals_kept=relaxed.marginals_kept,
+                    constraints=list(why.names),
+                    smallest=why.smallest,
+                )
             )
         return relaxed.table
 

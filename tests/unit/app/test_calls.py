@@ -219,7 +219,7 @@ def test_a_saved_plan_runs_and_a_missing_file_is_named(own, tmp_path):
     """plan.json stands for its run file; what is not there is an error of this package, not of the system."""
     planned = topdown.plan(own)
     planned.save(tmp_path / "plan.json")
-    assert planned.summary["plan_hash"] == planned.plan_hash
+    assert planned.summary.plan_hash == planned.plan_hash
     assert topdown.generate(tmp_path / "plan.json", tmp_path / "release").checks.ok
     for call in (topdown.plan, topdown.audit, topdown.verify, topdown.Release, topdown.audit_ledger):
         with pytest.raises(topdown.TopdownError):

@@ -160,7 +160,7 @@ def test_a_plan_fits_the_memory(tmp_path):
     assert code(check_memory, plan, needed // 2 - 1) == "C141"
     assert memory_warning(plan, needed) == []
     (warning,) = memory_warning(plan, needed - 1)
-    assert warning["code"] == "C141"
+    assert warning.code == "C141"
     many = replace(plan, schema=schema_of(500, 400))
     assert needed_bytes(many) > 2e12
     assert code(check_memory, many, int(1e12)) == "C141"

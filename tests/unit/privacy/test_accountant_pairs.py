@@ -151,7 +151,7 @@ def test_a_statement_gives_deltas_at_quarters_of_epsilon_rounded_up() -> None:
     said = statement([ChainStep("r", "0" * 64, tuple(ROWS))], CLAIMS[:1])
     loss = protected_attributes(ROWS, CLAIMS[:1])[0].loss
     assert [one["epsilon"] for one in said["composed"]] == ["1/2", "1", "3/2", "2"]
-    assert composed_deltas(loss)["composed"] == said["composed"]
+    assert composed_deltas(loss) == said["composed"]
     points = tuple(Fraction(one["epsilon"]) for one in said["composed"])
     for one, true in zip(said["composed"], loss.deltas_at(points), strict=True):
         assert Fraction(one["delta"]) >= min(true, loss.delta if one["epsilon"] == "2" else 1)

@@ -21,6 +21,7 @@ from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalErro
 from topdown.formats.privacy_documents import ReachedSecret
 from topdown.privacy import accountant
 from topdown.privacy.ledger import history_lines
+from topdown.publish.release_certificate import change_statuses
 
 if TYPE_CHECKING:
     from topdown import Audit
@@ -264,7 +265,7 @@ def audit_command(
 
 def _show_audit(screen: Screen, found: Audit) -> None:
     policy, said, wrong = found.policy, found.statement, found.contradictions
-    plan = policy.plan
+    plan, changes = policy.plan, change_statuses(policy)
     based = ", with what it extends" if policy.bases else ""
     exact = "sums of ε and δ" if "composed" in said else "exact"
     screen.say(
@@ -277,10 +278,10 @@ def _show_audit(screen: Screen, found: Audit) -> None:
         screen.say(f"δ {one['delta']} at ε {one['epsilon']}, from composed losses", indent=2)
     if plan.loss_name == "rho" and not policy.bases:
         screen.say(dim("usual: rho + 2 sqrt(rho ln(1/delta)), never below the exact value"), indent=2)
-    fits = conditional_line(said["secrets"], public_facts=policy.has_public_facts)
+    fits = conditional_line(changes, public_facts=policy.has_public_facts)
     if fits:
         screen.say(fits, indent=2)
-    for line in disclosed_lines(said["secrets"]):
+    for line in disclosed_lines(changes):
         screen.item(WARN, line)
     if wrong is not None:
         symbol, word = (FAIL, "contradicts") if wrong else (OK, "agrees with")

@@ -8,14 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import UNSET, convert
+from msgspec import UNSET, convert, structs
 
 from topdown import app
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Chunk, Column
 from topdown.errors import EXIT_OK, ConfigError
-from topdown.formats.plan_documents import AlgebraLine, Area, Implied, RefusedTable, TitledVerdict
+from topdown.formats.plan_documents import (
+    AlgebraLine,
+    Area,
+    Implied,
+    RefusedTable,
+    TitledVerdict,
+    Verdict,
+    VerdictKind,
+)
 from topdown.resources import find
 from topdown.solve.implied.linear_systems import eliminate, equivalent, row_text, system_lines
 from topdown.solve.implied.worked_examples import EXAMPLES
@@ -23,13 +31,22 @@ from topdown.solve.implied.worked_examples import EXAMPLES
 if TYPE_CHECKING:
     from topdown.formats.plan_documents import ExampleName
     from topdown.model import Geography, PublicFacts
-    from topdown.solve.implied import Combination, Example, NodeConstraints, Verdict
+    from topdown.solve.implied import Combination, Example, NodeConstraints
 
 
 MOST_LIMITS = 20
 
 
 MOST_ROWS = 12
+
+
+_TITLES: dict[VerdictKind, str] = {
+    "complete_integral": "complete and integral",
+    "complete": "complete, integrality not guaranteed",
+    "always_splits": "always splits, narrower than complete",
+    "not_guaranteed": "not guaranteed",
+    "refused": "refused",
+}
 
 
 LEVELS_FIX = "give every level with the characters of its geocodes: --levels land:1,county:2,block:4"
@@ -272,7 +289,7 @@ def _chosen_invariants(screen: Screen, name: str, schema_name: str, levels: str 
     judged = app.verdicts(schema, found, names)
     lines = app.node_lines(schema, found, judged)
     screen.document(
-        Implied(invariants=found.name, constraints=algebra_lines(lines), verdicts=_verdict_title(judged))
+        Implied(invariants=found.name, constraints=algebra_lines(lines), verdicts=_titled(judged))
     )
     screen.heading("Constraints", " of an area above the leaves; sums run over its leaves")
     for algebra, reason in lines:
@@ -291,7 +308,7 @@ def _implied_of_area(
         Implied(
             invariants=found,
             constraints=[] if area is None else algebra_lines(area.lines),
-            verdicts=_verdict_title(judged),
+            verdicts=_titled(judged),
             area=UNSET if area is None else area_document(area),
         )
     )
@@ -305,7 +322,7 @@ def _show_verdicts(screen: Screen, name: str, judged: tuple[Verdict, ...]) -> No
     screen.heading("Verdict", " by level")
     screen.table(
         [Column("level"), Column("promise"), Column("by")],
-        [[v.level, v.title, ", ".join(v.theorems) or "-"] for v in judged],
+        [[v.level, _TITLES[v.kind], ", ".join(v.theorems) or "-"] for v in judged],
     )
     screen.blank()
     sentences: dict[str, list[str]] = {}
@@ -329,8 +346,8 @@ def _show_verdicts(screen: Screen, name: str, judged: tuple[Verdict, ...]) -> No
     screen.last(f"{name}: {said}", symbol="")
 
 
-def _verdict_title(judged: tuple[Verdict, ...]) -> list[TitledVerdict]:
-    return [convert(verdict, TitledVerdict, from_attributes=True) for verdict in judged]
+def _titled(judged: tuple[Verdict, ...]) -> list[TitledVerdict]:
+    return [TitledVerdict(**structs.asdict(verdict), title=_TITLES[verdict.kind]) for verdict in judged]
 
 
 def _show_example(screen: Screen, name: ExampleName) -> int:

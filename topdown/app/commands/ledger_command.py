@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, convert
 
 from topdown import app
 from topdown.app.commands.command import command
@@ -203,7 +203,7 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: 
             ("up to", f"record {state.up_to.record} of {state.up_to.date}"),
             ("protects", f"one {state.unit}, {state.neighbours}"),
             ("charged", figures.charged(state.charged)),
-            ("limit", figures.limits(to_builtins(state))),
+            ("limit", figures.limits(state)),
         ]
     )
     for secret in state.secrets or ():

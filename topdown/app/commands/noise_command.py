@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +104,8 @@ def noise_command(
             raise ConfigError(
                 "a saved law says itself what it keeps", code="C005", fix="give --check without what to make"
             )
-        return check_noise(screen, check, compare=compare, plot=plot, force=force)
+        law = app.read_law(check)  # which checks it
+        return _show_law(screen, law, compare=compare, out=None, plot=plot, force=force)
     if epsilon is None or delta is None:
         raise ConfigError(
             "noise needs an epsilon and a delta",
@@ -126,53 +126,30 @@ def noise_command(
             epsilon, delta, moved, loss or "l1", large_delta, dependent, worst_case
         )
         return app.make_dependent(screen, counts, plot=plot, force=force)
-    wish = NoiseRequest(epsilon, delta, moved, loss or "l1", also, large_delta)
-    return make_noise(screen, wish, compare=compare, out=out, plot=plot, force=force)
+    law = topdown.optimal_noise(
+        epsilon,
+        delta,
+        sensitivity=moved,
+        loss=loss or "l1",
+        also=[_epsilon_and_delta(text) for text in also],
+        large_delta=large_delta,
+    )
+    return _show_law(screen, law, compare=compare, out=out, plot=plot, force=force)
 
 
 _SHOWN = 8  # values beside 0 whose probabilities are shown
 
 
-@dataclass(frozen=True)
-class NoiseRequest:
-    """What was asked on the command line."""
-
-    epsilon: str
-    delta: str
-    sensitivity: int
-    loss: str
-    also: tuple[str, ...]
-    large_delta: bool
-
-
-def make_noise(
-    screen: Screen, wish: NoiseRequest, *, compare: bool, out: Path | None, plot: Path | None, force: bool
+def _show_law(
+    screen: Screen, law: OptimalLaw, *, compare: bool, out: Path | None, plot: Path | None, force: bool
 ) -> int:
-    """Make a law, save it where asked, and show it."""
-    law = topdown.optimal_noise(
-        wish.epsilon,
-        wish.delta,
-        sensitivity=wish.sensitivity,
-        loss=wish.loss,
-        also=[_epsilon_and_delta(text) for text in wish.also],
-        large_delta=wish.large_delta,
-    )
+    """Save a law where asked, and show it."""
     document = app.noise_document(law, compare=compare)
     if out is not None:
         write_new(out, json.dumps(document["law"], indent=1) + "\n", force=force)
     _write_picture(law, plot, force)
     screen.document(document)
-    _show_law(screen, law, document)
-    return EXIT_OK
-
-
-def check_noise(screen: Screen, path: Path, *, compare: bool, plot: Path | None, force: bool) -> int:
-    """Read a saved law, which checks it, and show it."""
-    law = app.read_law(path)
-    document = app.noise_document(law, compare=compare)
-    _write_picture(law, plot, force)
-    screen.document(document)
-    _show_law(screen, law, document)
+    _show_numbers(screen, law, document)
     return EXIT_OK
 
 
@@ -192,7 +169,7 @@ def _promise_words(law: OptimalLaw) -> str:
     return ", ".join(f"ε {p.epsilon} at δ {p.delta}" for p in law.ask.promises)
 
 
-def _show_law(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> None:
+def _show_numbers(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> None:
     moved = law.ask.sensitivity
     screen.say(
         bold("Noise for one whole-number answer"),

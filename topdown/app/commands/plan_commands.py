@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import UNSET, structs
 
 import topdown
 from topdown import app
@@ -126,12 +127,15 @@ def plan_command(
         planned.save(target)
     found = None if compared is None else app.changes(compared, planned.plan)
     screen.document(
-        summary
-        | {"saved": None if exit_code else str(target), "differs": differs}
-        | ({} if noise is None else {"noise_compared": noise.document()})
-        | ({} if wished is None else {"budget_for": wished.document()})
-        | ({} if beside is None else {"compared": beside.document()})
-        | ({} if found is None else {"changes": [{"key": c.key, "old": c.old, "new": c.new} for c in found]})
+        structs.replace(
+            summary,
+            saved=None if exit_code else str(target),
+            differs=differs,
+            noise_compared=UNSET if noise is None else noise.document(),
+            budget_for=UNSET if wished is None else wished.document(),
+            compared=UNSET if beside is None else beside.document(),
+            changes=UNSET if found is None else found,
+        )
     )
     app.show_plan(screen, summary, details=details)
     if noise is not None:

@@ -31,11 +31,6 @@ Commands = Mapping[str, Mapping[str, tuple[str, str]]]
 """Title of a section -> command as typed -> (what it does, module of the package with its function NAME_command)."""
 
 
-def as_typed(arguments: Sequence[str]) -> list[str]:
-    """Return arguments as they are."""
-    return list(arguments)
-
-
 @dataclass(frozen=True)
 class Program:
     """A program with commands.
@@ -56,7 +51,7 @@ class Program:
     package: str
     commands: Commands
     stopped: tuple[str, str]
-    read: Callable[[Sequence[str]], list[str]] = as_typed
+    read: Callable[[Sequence[str]], list[str]] = list
 
     @cached_property
     def group(self) -> click.Group:

@@ -8,6 +8,9 @@ from math import floor, log10
 from typing import Any
 
 from topdown.formats.accuracy_documents import Convergence
+from topdown.formats.command_documents import LedgerState
+from topdown.formats.common import Numbers
+from topdown.formats.plan_documents import CertifiedLoss, ChangeStatus, LedgerSpent
 from topdown.privacy.exact_values import fixed, significant
 
 DELTA = Fraction(1, 10**10)  # the delta every screen quotes
@@ -42,11 +45,11 @@ def charged(losses: Mapping[Any, str]) -> str:
     )
 
 
-def limits(stated: Mapping[str, object]) -> str:
-    """Write the limits of a ledger by their keys in a run file: `ρ 3`, `ε 2 at δ 1/100000`, or both."""
-    found = [f"ρ\u00a0{stated['rho_limit']}"] if "rho_limit" in stated else []
-    if "epsilon_limit" in stated:
-        found.append(f"ε\u00a0{stated['epsilon_limit']} at δ\u00a0{stated.get('delta_limit', 0)}")
+def limits(stated: LedgerSpent | LedgerState) -> str:
+    """Write the limits of a ledger: `ρ 3`, `ε 2 at δ 1/100000`, or both."""
+    found = [f"ρ\u00a0{stated.rho_limit}"] if stated.rho_limit else []
+    if stated.epsilon_limit:
+        found.append(f"ε\u00a0{stated.epsilon_limit} at δ\u00a0{stated.delta_limit or 0}")
     return " and ".join(found)
 
 
@@ -95,45 +98,36 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.0f} B"
 
 
-def accuracy_lines(certified: dict[str, Any]) -> list[str]:
+def accuracy_lines(certified: CertifiedLoss) -> list[str]:
     """Return how often an attacker is right, about the neighbours' own change and about a replaced record."""
     coin = "(a coin: 50)"
-    right = f"an attacker is right at most {certified['right_in_100']} times in 100"
-    alone = certified["alone"]
-    step = "" if alone is None else f"; {alone['right_in_100']} for this step alone"
-    replaced = certified["replaced"]
+    right = f"an attacker is right at most {certified.right_in_100} times in 100"
+    alone = certified.alone
+    step = "" if alone is None else f"; {alone.right_in_100} for this step alone"
+    replaced = certified.replaced
     if replaced is None:
         return [f"{right} {coin}{step}"]
     return [
         f"{right} {coin} whether one record was there at all{step}",
-        f"at most {replaced['right_in_100']} times in 100 which of two answers one record gave",
+        f"at most {replaced.right_in_100} times in 100 which of two answers one record gave",
     ]
 
 
-def conditional_line(rows: list[dict[str, Any]], *, public_facts: bool) -> str:
+def conditional_line(rows: list[ChangeStatus], *, public_facts: bool) -> str:
     """Say what the numbers are conditional on; empty if on nothing."""
-    exact = dict.fromkeys(name for row in rows if row["status"] == "conditional" for name in row["exact"])
+    exact = dict.fromkeys(name for row in rows if row.status == "conditional" for name in row.exact)
     parts = [f"what is exact ({', '.join(exact)})"] if exact else []
     parts += ["the public facts"] if public_facts else []
     return f"conditional on {' and '.join(parts)}" if parts else ""
 
 
-def disclosed_lines(rows: list[dict[str, Any]]) -> list[str]:
+def disclosed_lines(rows: list[ChangeStatus]) -> list[str]:
     """Say of each change that is not protected by what it is disclosed."""
-    return [
-        f"{row['name']}: disclosed by: {', '.join(row['exact'])}"
-        for row in rows
-        if row["status"] == "disclosed"
-    ]
+    return [f"{row.name}: disclosed by: {', '.join(row.exact)}" for row in rows if row.status == "disclosed"]
 
 
-def epsilon_text(row: dict[str, Any]) -> tuple[Fraction, str]:
-    """Return the upper end of the first epsilon of a row, and where it holds."""
-    delta, (_, high) = next(iter(row["epsilon"].items()))
-    return Fraction(high), "at every δ" if delta == "0" else f"at δ\u00a0{delta}"
-
-
-def certified_epsilon(row: dict[str, Any], digits: int) -> str:
+def certified_epsilon(row: Numbers, digits: int) -> str:
     """Write the upper end of the first epsilon of a row, rounded up, and where it holds."""
-    high, where = epsilon_text(row)
-    return f"{decimal(high, digits, up=True)} {where}"
+    delta, (_, high) = next(iter(row.epsilon.items()))
+    where = "at every δ" if delta == "0" else f"at δ\u00a0{delta}"
+    return f"{decimal(Fraction(high), digits, up=True)} {where}"

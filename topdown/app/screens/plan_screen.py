@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from topdown.app.compare_noise import USUAL_DELTA, BudgetFor, NoiseCompared
-from topdown.app.planned import ComparedNumber, PlanChange, Planned, PlansCompared
+from topdown.app.planned import ComparedNumber, Planned, PlansCompared
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import (
@@ -17,6 +16,16 @@ from topdown.app.screens.figures import (
     disclosed_lines,
 )
 from topdown.app.screens.text_layout import EXACT, PLUS, WARN, Chunk, Column, Span, bold, dim
+from topdown.formats.common import EstimateOfLevel
+from topdown.formats.plan_documents import (
+    ChangedValue,
+    ExpectedAccuracy,
+    ExtendedBase,
+    PlannedInvariant,
+    PlannedQuery,
+    PlanSummary,
+    Verdict,
+)
 from topdown.model import KINDS, SoftRule
 from topdown.plan import Plan
 from topdown.privacy.exact_values import rational, significant
@@ -34,18 +43,18 @@ _OF_LEVELS = ("B010", "C339")  # warnings that are shown beside the levels
 SOFT_KINDS = {kind.kind for kind in KINDS if issubclass(kind, SoftRule)}  # kept where possible, not promised
 
 
-def show_plan(screen: Screen, s: dict[str, Any], *, details: bool) -> None:
+def show_plan(screen: Screen, s: PlanSummary, *, details: bool) -> None:
     """Write a plan summary; see the transcript in the documentation of the command line."""
-    screen.say(bold(f'Plan for "{s["title"]}"'), "   no confidential file is opened", hang=5)
+    screen.say(bold(f'Plan for "{s.title}"'), "   no confidential file is opened", hang=5)
     screen.blank()
-    empty = " empty in the base release, free" if "base" in s else " empty by public facts, free"
+    empty = " empty in the base release, free" if s.base else " empty by public facts, free"
     screen.say(
         *(PLUS, " measured with noise   ", EXACT, " exact by policy   "),
         *(dim("0"), empty),
         indent=2,
     )
-    if "base" in s:
-        show_base(screen, s["base"])
+    if s.base:
+        show_base(screen, s.base)
     _show_levels(screen, s)
     _show_noise(screen, s, details)
     _show_exact(screen, s, details)
@@ -53,220 +62,212 @@ def show_plan(screen: Screen, s: dict[str, Any], *, details: bool) -> None:
     _show_solves(screen, s)
 
 
-def _show_levels(screen: Screen, s: dict[str, Any]) -> None:
+def _show_levels(screen: Screen, s: PlanSummary) -> None:
     screen.heading("Areas and numbers")
-    loss = figures.SYMBOL[s["privacy"]["loss_name"]]
+    loss = figures.SYMBOL[s.privacy.loss_name]
     columns = [
         Column("level"),
         *(Column(n, right=True) for n in ("+ areas", "0 areas", "numbers", loss, "share")),
     ]
     rows = [
         (
-            level["level"],
-            f"{level['n_measured']:,}",
-            f"{level['n_empty']:,}" if level["n_empty"] else "-",
-            f"{level['n_numbers']:,}",
-            figures.decimal(Fraction(level["loss"]), up=True),
-            figures.percent(Fraction(level["share"])),
+            level.level,
+            f"{level.n_measured:,}",
+            f"{level.n_empty:,}" if level.n_empty else "-",
+            f"{level.n_numbers:,}",
+            figures.decimal(Fraction(level.loss), up=True),
+            figures.percent(Fraction(level.share)),
         )
-        for level in s["levels"]
+        for level in s.levels
     ]
     screen.table(columns, rows)
-    for warning in s["warnings"]:
-        if warning["code"] in _OF_LEVELS:
-            screen.item(WARN, warning["text"])
+    for warning in s.warnings:
+        if warning.code in _OF_LEVELS:
+            screen.item(WARN, warning.text)
 
 
-def _show_noise(screen: Screen, s: dict[str, Any], details: bool) -> None:
-    queries = s["queries"]
-    names = list(dict.fromkeys(q["query"] for q in queries))
+def _show_noise(screen: Screen, s: PlanSummary, details: bool) -> None:
+    queries = s.queries
+    names = list(dict.fromkeys(q.query for q in queries))
     shown = names if details else top_queries(queries)
     hint = f" (all {len(names)} queries: --details)" if len(shown) < len(names) else ""
-    screen.heading("Noise", f", standard deviation in {s['privacy']['unit'].split()[-1]}s{hint}")
-    levels = [level["level"] for level in s["levels"]]
-    of = {(q["query"], q["level"]): figures.two_digits(q["stddev"]) for q in queries}
+    screen.heading("Noise", f", standard deviation in {s.privacy.unit.split()[-1]}s{hint}")
+    levels = [level.level for level in s.levels]
+    of = {(q.query, q.level): figures.two_digits(q.stddev) for q in queries}
     columns = [Column("query"), *(Column(level, right=True) for level in levels)]
     screen.table(columns, [(name, *(of.get((name, level), "-") for level in levels)) for name in shown])
     if details:
         exact = [
             Column("query"),
             Column("numbers", right=True),
-            Column("rho" if s["privacy"]["loss_name"] == "rho" else "epsilon"),
+            Column("rho" if s.privacy.loss_name == "rho" else "epsilon"),
             Column(_parameter_name(s)),
         ]
         for level in levels:
             screen.heading(f"Exact noise, {level}")
-            here = [q for q in queries if q["level"] == level]
-            screen.table(
-                exact, [(q["query"], f"{q['n_answers']:,}", q["loss"], q["parameter"]) for q in here]
-            )
+            here = [q for q in queries if q.level == level]
+            screen.table(exact, [(q.query, f"{q.n_answers:,}", q.loss, q.parameter) for q in here])
 
 
-def _parameter_name(s: dict[str, Any]) -> str:
-    return law_of_mechanism(s["mechanism"]).parameter_name
+def _parameter_name(s: PlanSummary) -> str:
+    return law_of_mechanism(s.mechanism).parameter_name
 
 
-def top_queries(queries: list[dict[str, Any]]) -> list[str]:
+def top_queries(queries: list[PlannedQuery]) -> list[str]:
     """Choose the total, the detailed table, and the query with the largest loss between them."""
-    names = list(dict.fromkeys(q["query"] for q in queries))
+    names = list(dict.fromkeys(q.query for q in queries))
     loss: dict[str, Fraction] = dict.fromkeys(names, Fraction(0))
     for q in queries:
-        loss[q["query"]] += Fraction(q["loss"])
+        loss[q.query] += Fraction(q.loss)
     between = sorted((n for n in names if n not in ("total", "detailed")), key=lambda n: -loss[n])[:1]
     return [n for n in ("total", *between, "detailed") if n in names]
 
 
-def _show_exact(screen: Screen, s: dict[str, Any], details: bool) -> None:
-    soft = any(rule["kind"] in SOFT_KINDS for rule in s["invariants"])
+def _show_exact(screen: Screen, s: PlanSummary, details: bool) -> None:
+    soft = any(rule.kind in SOFT_KINDS for rule in s.invariants)
     screen.heading("Exact", " by policy or by public facts" + ("; ~ kept wherever possible" if soft else ""))
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for i, rule in enumerate(s["invariants"]):
-        key = (rule["kind"], rule["level"], rule["legal_basis"] if not details else str(i))
+    groups: dict[tuple[str, str, str], list[PlannedInvariant]] = {}
+    for i, rule in enumerate(s.invariants):
+        key = (rule.kind, rule.level, rule.legal_basis if not details else str(i))
         groups.setdefault(key, []).append(rule)
     rows: list[tuple[Chunk, ...]] = []
     notes: list[tuple[Chunk, Chunk]] = []
     marks: dict[str, str] = {}
     for rules in groups.values():
         first = rules[0]
-        name = first["name"] + (f", and {len(rules) - 1} more like it" if len(rules) > 1 else "")
-        basis = first["legal_basis"] or "?"
+        name = first.name + (f", and {len(rules) - 1} more like it" if len(rules) > 1 else "")
+        basis = first.legal_basis or "?"
         mark = marks.setdefault(basis, f"[{len(marks) + 1}]")
-        sign = "~" if first["kind"] in SOFT_KINDS else "="
-        rows.append((f"{sign} {name}", first["level"], f"{sum(r['n'] for r in rules):,}", mark))
+        sign = "~" if first.kind in SOFT_KINDS else "="
+        rows.append((f"{sign} {name}", first.level, f"{sum(r.n for r in rules):,}", mark))
     notes = [(dim(mark), basis) for basis, mark in marks.items()]
     columns = [Column("", wraps=True), Column("level"), Column("places", right=True), Column("basis")]
     screen.table(columns, rows)
     screen.pairs(notes)
 
 
-def _show_privacy(screen: Screen, s: dict[str, Any]) -> None:
-    p, ledger = s["privacy"], s["ledger"]
-    screen.heading("Privacy", f" of {p['unit']} ({Relation.named(p['neighbours']).verb})")
-    symbol, loss, both = figures.SYMBOL[p["loss_name"]], Fraction(p["loss"]), Fraction(p["loss_with_base"])
+def _show_privacy(screen: Screen, s: PlanSummary) -> None:
+    p, ledger = s.privacy, s.ledger
+    screen.heading("Privacy", f" of {p.unit} ({Relation.named(p.neighbours).verb})")
+    symbol, loss, both = figures.SYMBOL[p.loss_name], Fraction(p.loss), Fraction(p.loss_with_base)
     based = "" if loss == both else f" this step, {figures.both(both)} with its base"
-    certified = p["certified"]
+    certified = p.certified
     rows: list[tuple[Chunk, Chunk]] = [(symbol, figures.both(loss) + based)]
-    if "delta" in p:
-        rows.append(("δ", figures.both_tiny(Fraction(p["delta"]))))
-        rows += [("", f"δ {one['delta']} at ε {one['epsilon']}, composed") for one in p["composed"][:-1]]
-    if p["usual"]:
+    if p.delta:
+        rows.append(("δ", figures.both_tiny(Fraction(p.delta))))
+        rows += [("", f"δ {one.delta} at ε {one.epsilon}, composed") for one in (p.composed or [])[:-1]]
+    if p.usual:
         rows.append(("ε", f"{certified_epsilon(certified, 9)}, certified"))
-        rows.append(("", f"{p['usual']['1e-10']} at δ\u00a01e-10, usual formula"))
+        rows.append(("", f"{p.usual['1e-10']} at δ\u00a01e-10, usual formula"))
     screen.pairs(rows)
     for line in accuracy_lines(certified):
         screen.say(line, indent=2, hang=4)
-    fits = conditional_line(p["changes"], public_facts=p["public_facts"])
+    fits = conditional_line(p.changes, public_facts=p.public_facts)
     if fits:
         screen.say(fits, indent=2, hang=4)
-    for line in disclosed_lines(p["changes"]):
+    for line in disclosed_lines(p.changes):
         screen.item(WARN, line)
-    if "gaussian_needs" in p:
-        compared = "" if p["gaussian_needs"] == "more" else f": --compare-noise {p['loss']}:{p['delta']}"
-        screen.say(_GAUSSIAN[p["gaussian_needs"]] + compared, indent=2, hang=4)
+    if p.gaussian_needs:
+        compared = "" if p.gaussian_needs == "more" else f": --compare-noise {p.loss}:{p.delta}"
+        screen.say(_GAUSSIAN[p.gaussian_needs] + compared, indent=2, hang=4)
     screen.say(
-        f"ledger limit {figures.limits(ledger)}, charged so far {figures.charged(ledger['charged'])}",
+        f"ledger limit {figures.limits(ledger)}, charged so far {figures.charged(ledger.charged)}",
         indent=2,
     )
 
 
-def _show_solves(screen: Screen, s: dict[str, Any]) -> None:
+def _show_solves(screen: Screen, s: PlanSummary) -> None:
     screen.heading("Solves", ", one for each area with the areas below it")
     columns = [
         Column("level"),
         *(Column(n, right=True) for n in ("solves", "areas in one", "unknowns in one")),
     ]
     rows = [
-        (x["level"], f"{x['n_solves']:,}", f"≤ {x['most_children']:,}", f"≤ {x['most_unknowns']:,}")
-        for x in s["levels"]
+        (x.level, f"{x.n_solves:,}", f"≤ {x.most_children:,}", f"≤ {x.most_unknowns:,}") for x in s.levels
     ]
     screen.table(columns, rows)
     screen.blank()
-    _show_targets(screen, s.get("estimates", []))
-    _show_accuracy(screen, s.get("accuracy", []))
-    _show_feasible(screen, s["feasible"]["verdicts"])
-    n = s["needs"]
+    _show_targets(screen, s.estimates or [])
+    _show_accuracy(screen, s.accuracy or [])
+    _show_feasible(screen, s.feasible.verdicts)
+    n = s.needs
     screen.say(
-        bold("Needs"), f"  about {_about(n['seconds'])} of one core, {figures.size(n['memory_bytes'])} memory with one "
-        f"worker, {figures.size(n['disk_bytes'])} disk", hang=7,
+        bold("Needs"), f"  about {_about(n.seconds)} of one core, {figures.size(n.memory_bytes)} memory with one "
+        f"worker, {figures.size(n.disk_bytes)} disk", hang=7,
     )  # fmt: skip
-    for warning in s["warnings"]:
-        if warning["code"] not in _OF_LEVELS:
-            screen.item(WARN, warning["text"], indent=0)
+    for warning in s.warnings:
+        if warning.code not in _OF_LEVELS:
+            screen.item(WARN, warning.text, indent=0)
 
 
-def _show_targets(screen: Screen, levels: list[dict[str, str]]) -> None:
+def _show_targets(screen: Screen, levels: list[EstimateOfLevel]) -> None:
     """Say which levels are fitted to the tree estimate, and why the others are not, where one was asked for."""
-    covered = [at["level"] for at in levels if at["targets"] == "tree"]
+    covered = [at.level for at in levels if at.targets == "tree"]
     if covered:
         text = f"to one estimate of the whole tree at {', '.join(covered)}"
         screen.say(bold("Fitted"), f"  {text}", hang=8)
-    reasons = dict.fromkeys(at["why"] for at in levels if at["targets"] == "own")
+    reasons = dict.fromkeys(at.why for at in levels if at.targets == "own")
     for why in reasons:
-        names = ", ".join(at["level"] for at in levels if at["why"] == why)
+        names = ", ".join(at.level for at in levels if at.why == why)
         screen.say(bold("Fitted"), f"  to own measurements only at {names}: {why}", hang=8)
 
 
-def _show_accuracy(screen: Screen, found: list[dict[str, Any]]) -> None:
+def _show_accuracy(screen: Screen, found: list[ExpectedAccuracy]) -> None:
     """Say how far estimates will be off, query by level, before anything is spent."""
     if not found:
         return
-    levels = list(dict.fromkeys(at["level"] for at in found))
-    shown = {(at["query"], at["level"]): f"{at['stddev']:,.1f}" for at in found}
+    levels = list(dict.fromkeys(at.level for at in found))
+    shown = {(at.query, at.level): f"{at.stddev:,.1f}" for at in found}
     screen.heading(
         "Estimates", ", mean standard deviation; an interval of 95 in 100 is about twice that each way"
     )
-    rows = [[q, *(shown[q, level] for level in levels)] for q in dict.fromkeys(at["query"] for at in found)]
+    rows = [[q, *(shown[q, level] for level in levels)] for q in dict.fromkeys(at.query for at in found)]
     screen.table([Column("table", wraps=True), *(Column(level, right=True) for level in levels)], rows)
     screen.blank()
 
 
-def _show_feasible(screen: Screen, verdicts: list[dict[str, Any]]) -> None:
-    always = next((v for v in verdicts if v["kind"] == "always_splits"), None)
+def _show_feasible(screen: Screen, verdicts: list[Verdict]) -> None:
+    always = next((v for v in verdicts if v.kind == "always_splits"), None)
     if always is not None:
-        screen.say(bold("Feasible"), f"  always splits: {always['sentence']}", hang=10)
+        screen.say(bold("Feasible"), f"  always splits: {always.sentence}", hang=10)
         return
-    open_levels = [v for v in verdicts if v["kind"] == "not_guaranteed"]
+    open_levels = [v for v in verdicts if v.kind == "not_guaranteed"]
     if not open_levels:
-        theorems = sorted({name for v in verdicts for name in v["theorems"]}, key=lambda t: (len(t), t))
+        theorems = sorted({name for v in verdicts for name in v.theorems}, key=lambda t: (len(t), t))
         proof = f" ({', '.join(theorems)})" if theorems else ""
         screen.say(bold("Feasible"), f"  yes, for every noise draw{proof}", hang=10)
     for v in open_levels:
-        screen.say(bold("Feasible"), f"  not proved at level {v['level']}: {v['sentence']}", hang=10)
+        screen.say(bold("Feasible"), f"  not proved at level {v.level}: {v.sentence}", hang=10)
     for v in verdicts:
-        if v["kind"] == "complete":
-            reason = v["sentence"].rpartition("because ")[2]
-            screen.say(bold("Rounding"), f"  by an integer program at level {v['level']}: {reason}", hang=10)
+        if v.kind == "complete":
+            reason = v.sentence.rpartition("because ")[2]
+            screen.say(bold("Rounding"), f"  by an integer program at level {v.level}: {reason}", hang=10)
 
 
 def _about(seconds: float) -> str:
     return f"{max(1, round(seconds))} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def plan_line(s: dict[str, Any]) -> list[Chunk]:
+def plan_line(s: PlanSummary) -> list[Chunk]:
     """Return the line that sums a plan up."""
-    numbers = sum(level["n_numbers"] for level in s["levels"])
-    rules = sum(rule["n"] for rule in s["invariants"] if rule["kind"] not in SOFT_KINDS)
-    p = s["privacy"]
-    loss = figures.loss(p["loss_name"], Fraction(p["loss"]), Fraction(p.get("delta", 0)))
+    numbers = sum(level.n_numbers for level in s.levels)
+    rules = sum(rule.n for rule in s.invariants if rule.kind not in SOFT_KINDS)
     return [
-        "Plan ", bold(s["plan_hash"][:8]), ": ", PLUS, f" {numbers:,} numbers, ", EXACT,
-        f" {rules:,} exact, {loss} to spend.",
+        "Plan ", bold(s.plan_hash[:8]), ": ", PLUS, f" {numbers:,} numbers, ", EXACT,
+        f" {rules:,} exact, {_spent_loss(s)} to spend.",
     ]  # fmt: skip
 
 
-def show_base(screen: Screen, base: dict[str, Any]) -> None:
+def show_base(screen: Screen, base: ExtendedBase) -> None:
     """Write the section about the base release."""
-    screen.heading("Extends", f' "{base["release_id"]}", and keeps every count of it in every area')
-    names = ", ".join(
-        f"{row['base']} as {row['here']}" if row["base"] != row["here"] else row["base"]
-        for row in base["map"]
-    )
-    n, reserved = base["n_patterns"], base["n_reserved"]
+    screen.heading("Extends", f' "{base.release_id}", and keeps every count of it in every area')
+    names = ", ".join(f"{row.base} as {row.here}" if row.base != row.here else row.base for row in base.map)
+    n, reserved = base.n_patterns, base.n_reserved
     screen.pairs(
         [
-            ("plan", base["plan_hash"][:8]),
-            ("schema", f"{base['schema']}: {names}"),
-            ("records", f"{base['n_records']:,}"),
+            ("plan", base.plan_hash[:8]),
+            ("schema", f"{base.schema}: {names}"),
+            ("records", f"{base.n_records:,}"),
             (
                 "patterns",
                 f"{n:,} of cells open in a leaf" if n > 1 else "1: the same cells are open in every leaf",
@@ -302,7 +303,7 @@ def show_budget(screen: Screen, found: BudgetFor) -> None:
 _CHANGES_SHOWN = 20
 
 
-def show_changes(screen: Screen, found: list[PlanChange], *, everything: bool) -> None:
+def show_changes(screen: Screen, found: list[ChangedValue], *, everything: bool) -> None:
     """Write the changes with their symbols: + new, - gone, ~ other value."""
     for change in found if everything else found[:_CHANGES_SHOWN]:
         if change.old is None:
@@ -326,32 +327,28 @@ def show_compared(screen: Screen, found: PlansCompared, name: str) -> None:
         columns,
         [
             ("spends", *(_spent_loss(s) for s in pair)),
-            ("for", *(Relation.named(s["neighbours"]).noun for s in pair)),
-            ("attacker right in 100, at most", *(_attacker_accuracy(s) for s in pair)),
-            ("noisy numbers", *(f"{sum(level['n_numbers'] for level in s['levels']):,}" for s in pair)),
-            ("time, about", *(f"{max(1, round(s['needs']['seconds'])):,} s" for s in pair)),
-            ("memory, about", *(figures.size(s["needs"]["memory_bytes"]) for s in pair)),
+            ("for", *(Relation.named(s.neighbours).noun for s in pair)),
+            ("attacker right in 100, at most", *(str(s.privacy.certified.right_in_100) for s in pair)),
+            ("noisy numbers", *(f"{sum(level.n_numbers for level in s.levels):,}" for s in pair)),
+            ("time, about", *(f"{max(1, round(s.needs.seconds)):,} s" for s in pair)),
+            ("memory, about", *(figures.size(s.needs.memory_bytes) for s in pair)),
         ],
     )
-    if found.here["neighbours"] != found.there["neighbours"]:
+    if found.here.neighbours != found.there.neighbours:
         screen.blank()
         screen.say(
             "The two protect different changes: their losses do not compare.",
             indent=2,
             hang=4,
         )
-    unit = found.here["privacy"]["unit"].split()[-1]
+    unit = found.here.privacy.unit.split()[-1]
     _show_deviations(screen, f"Noise, standard deviation in {unit}s", found.noise)
     _show_deviations(screen, f"Estimates, mean standard deviation in {unit}s", found.estimates)
 
 
-def _spent_loss(s: Mapping[str, Any]) -> str:
-    privacy = s["privacy"]
-    return figures.loss(privacy["loss_name"], Fraction(privacy["loss"]), Fraction(privacy.get("delta", 0)))
-
-
-def _attacker_accuracy(s: Mapping[str, Any]) -> str:
-    return str(s["privacy"]["certified"].get("right_in_100", "-"))
+def _spent_loss(s: PlanSummary) -> str:
+    privacy = s.privacy
+    return figures.loss(privacy.loss_name, Fraction(privacy.loss), Fraction(privacy.delta or 0))
 
 
 def _show_deviations(screen: Screen, title: str, rows: Sequence[ComparedNumber]) -> None:

@@ -10,12 +10,12 @@ import numpy as np
 
 from topdown.arrays import Ints
 from topdown.errors import InternalError
+from topdown.formats.plan_documents import Verdict, VerdictKind
 from topdown.model import Support, common_refinement
 from topdown.plan import PublicContext
 from topdown.solve.extend.patterns import Patterns
 from topdown.solve.extend.stages import Stage, level_stages
-from topdown.solve.implied import Verdict
-from topdown.solve.implied.level_verdicts import VerdictKind, with_soft
+from topdown.solve.implied.level_verdicts import with_soft
 from topdown.solve.least_squares import MOST_CROSSING, Partition, n_answers
 from topdown.solve.least_squares.structured import check_crossing, nest_answers_by_schema
 
@@ -98,7 +98,8 @@ def extension_verdicts(context: PublicContext, patterns: Patterns) -> tuple[Verd
     said = _SPLITS + (kept if reserved else "")
     names = context.rules.bound_names if reserved else ()
     judged = tuple(
-        Verdict(level.name, kind, ("section 7.3",), "nothing", said, names) for level in context.plan.levels
+        Verdict(level=level.name, kind=kind, theorems=["section 7.3"], sentence=said, constraints=list(names))
+        for level in context.plan.levels
     )
     return with_soft(judged, context.plan.invariants)
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         violated_subset,
     )
     from topdown.solve.implied.level_verdicts import (
-        Verdict,
         VerdictInputs,
         arranged_tables,
         judge_levels,
@@ -72,7 +71,6 @@ __all__ = [
     "Relation",
     "Row",
     "System",
-    "Verdict",
     "VerdictInputs",
     "arranged_tables",
     "assign_to_groups",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
+from topdown.formats.plan_documents import Verdict
 from topdown.model import (
     NO_LIMIT,
     CellPartition,
@@ -25,7 +26,7 @@ from topdown.model import (
     Selection,
     leaf_rows,
 )
-from topdown.solve.implied.level_verdicts import Verdict, VerdictInputs, public_constraints, worst_case_facts
+from topdown.solve.implied.level_verdicts import VerdictInputs, public_constraints, worst_case_facts
 
 SHOWN = 3  # labels, or runs of labels, that are named one by one
 

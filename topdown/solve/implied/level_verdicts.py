@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
+from msgspec import structs
 
 from topdown.errors import ConfigError
+from topdown.formats.plan_documents import Needs, Verdict, VerdictKind
 from topdown.model import (
     MAX_KINDS,
     ConstraintSystem,
@@ -180,12 +181,6 @@ def causes_of(ground: VerdictInputs, depth: int) -> list[Cause]:
     return [cause for reason in reasons for tell in _WORDS[reason] if (cause := tell(ground))[1]]
 
 
-VerdictKind = Literal["complete_integral", "complete", "always_splits", "not_guaranteed", "refused"]
-
-
-ExtraTables = Literal["nothing", "combination_table"]
-
-
 SOFT = "; soft rules are kept where possible and reported where not"
 
 
@@ -196,38 +191,6 @@ TITLES: dict[VerdictKind, str] = {
     "not_guaranteed": "not guaranteed",
     "refused": "refused",
 }
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What holds for the constraints that the solver enforces at the nodes of one level.
-
-    Complete: every whole table that satisfies them can be split down to the leaves. Integral: the rounding of the
-    level is a flow, so a linear program already gives whole numbers. An extension of a release always splits, but may
-    leave out tables that would split as well (`extend/extension_checks.py`).
-
-    Args:
-        level: name.
-        kind: the promise.
-        theorems: that give it; numbers are those of Census TopDown.
-        needs: constraints enforced beside sums of lower bounds, zeros and exact totals.
-        sentence: the verdict with its reason.
-        constraints: names of the constraints that stand in the way of a better verdict.
-        code: of the error that a plan ends with, if the constraints are refused.
-    """
-
-    level: str
-    kind: VerdictKind
-    theorems: tuple[str, ...]
-    needs: ExtraTables
-    sentence: str
-    constraints: tuple[str, ...] = ()
-    code: str = ""
-
-    @property
-    def title(self) -> str:
-        """The promise in words."""
-        return TITLES[self.kind]
 
 
 def verdicts(schema: Schema, invariants: Invariants, levels: Sequence[str]) -> tuple[Verdict, ...]:
@@ -267,7 +230,7 @@ def judge_levels(
         code = error.code
         said = f"{error.text}; a plan is refused ({code})"
         return tuple(
-            Verdict(name, "refused", (), "nothing", said, (), code) for name in geography.level_names
+            Verdict(level=name, kind="refused", sentence=said, code=code) for name in geography.level_names
         )
     ground = VerdictInputs(
         schema, invariants, rules, public_constraints(schema, invariants, geography, rules), tables
@@ -280,7 +243,7 @@ def with_soft(judged: tuple[Verdict, ...], invariants: Invariants) -> tuple[Verd
     """Say of every level that soft rules, if there are any, are not part of the promise."""
     if not invariants.soft_rules:
         return judged
-    return tuple(replace(verdict, sentence=verdict.sentence + SOFT) for verdict in judged)
+    return tuple(structs.replace(verdict, sentence=verdict.sentence + SOFT) for verdict in judged)
 
 
 def _judge_level(ground: VerdictInputs, depth: int) -> Verdict:
@@ -292,25 +255,29 @@ def _judge_level(ground: VerdictInputs, depth: int) -> Verdict:
     followed = decided.format(k=constraints.partition.n_kinds, most=MAX_KINDS - 1)
     if decided is LimitUse.TOO_MANY:
         names = tuple(dict.fromkeys(n for _, found, _ in causes for n in found))
-        return Verdict(name, "not_guaranteed", (), "nothing", f"{asked}; {followed}", names)
+        return Verdict(
+            level=name, kind="not_guaranteed", sentence=f"{asked}; {followed}", constraints=list(names)
+        )
     bounds = level_bounds(constraints, depth)
     names = ground.exact_beside(bounds)
     laminar = ("Edmonds 1970",) if names else ()  # two laminar families (`model/exact_tables.py`)
     named = (*_plain_theorems(ground, limited), *(t for _, _, found in causes for t in found), *laminar)
-    theorems = tuple(dict.fromkeys(named))
+    theorems = list(dict.fromkeys(named))
     why = f"{asked}: {followed}" if limited else _plain_reason(ground, depth)
     if limited and names:
         why += f'; "{" and ".join(names)}", exact here, is kept beside them'
-    needs: ExtraTables = "combination_table" if limited else "nothing"
+    needs: Needs = "combination_table" if limited else "nothing"
     tables = ground.chain(depth) if ground.tables else bounds.fitting_tables()
     found = bounds.positions(bounds.chain(tables, (0,) * len(tables)))
     if not isinstance(found, NoFlow):
-        return Verdict(name, "complete_integral", theorems, needs, why)
+        return Verdict(level=name, kind="complete_integral", theorems=theorems, needs=needs, sentence=why)
     hindrance = f'the exact table "{" and ".join(names)}" cuts across other constraints'
     if ground.tables:
         hindrance, names = found.explain(ground.tables[depth], ground.rules.bound_names, names)
     why += f"; rounding is an integer program, because {hindrance}"
-    return Verdict(name, "complete", theorems, needs, why, names)
+    return Verdict(
+        level=name, kind="complete", theorems=theorems, needs=needs, sentence=why, constraints=list(names)
+    )
 
 
 def _plain_reason(ground: VerdictInputs, depth: int) -> str:

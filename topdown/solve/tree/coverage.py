@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
 
 import numpy as np
 
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
+from topdown.formats.common import EstimateOfLevel
 from topdown.model import parse_query
 from topdown.plan import LevelPlan, Plan, PublicContext
 from topdown.solve.lattice import Information, Lattice, information, make_lattice
@@ -19,15 +19,6 @@ MOST_DENSE = 64  # combinations of dense values
 MOST_AXES = 6  # product attributes, 64 components
 MOST_STACKED = 20_000_000  # entries of matrices written out, one a child
 TOLD_APART = 1e-9  # least curvature at a leaf, relative to the largest
-
-
-@dataclass(frozen=True)
-class LevelTargets:
-    """What the splits into one level are fitted to, and why where that is not the tree estimate."""
-
-    level: str
-    targets: Literal["own", "tree"]
-    why: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +32,10 @@ class CoveredLevels:
         in_lattice: whether the splits of every level may use the lattice step.
     """
 
-    levels: tuple[LevelTargets, ...]
+    levels: tuple[EstimateOfLevel, ...]
     lattice: Lattice | None = None
     own: tuple[Information, ...] = field(default=())
     in_lattice: tuple[bool, ...] = field(default=())
-
-    def document(self) -> list[dict[str, Any]]:
-        """Return the levels as JSON-ready values."""
-        return [{"level": at.level, "targets": at.targets, "why": at.why} for at in self.levels]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +65,7 @@ def choose_levels(context: PublicContext) -> CoveredLevels:
     levels, in_lattice = [], []
     for depth, level in enumerate(plan.levels):
         why, fits = _level_form(context, form.lattice, depth)
-        levels.append(LevelTargets(level.name, "own" if why else "tree", why))
+        levels.append(EstimateOfLevel(level=level.name, targets="own" if why else "tree", why=why))
         in_lattice.append(fits)
     return CoveredLevels(tuple(levels), form.lattice, form.own, tuple(in_lattice))
 
@@ -152,7 +139,9 @@ def _no_form(plan: Plan) -> str:
 
 
 def _all_own(plan: Plan, why: str) -> CoveredLevels:
-    return CoveredLevels(tuple(LevelTargets(level.name, "own", why) for level in plan.levels))
+    return CoveredLevels(
+        tuple(EstimateOfLevel(level=level.name, targets="own", why=why) for level in plan.levels)
+    )
 
 
 def _schema_lattice(plan: Plan) -> Lattice:

@@ -12,11 +12,12 @@ from threadpoolctl import threadpool_limits
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError
+from topdown.formats.common import EstimateOfLevel
 from topdown.model import Query
 from topdown.plan import PublicContext
 from topdown.solve.lattice import Lattice
 from topdown.solve.noisy_answers import NoisyAnswers
-from topdown.solve.tree.coverage import CoveredLevels, LevelTargets, check_intervals, lattice_form
+from topdown.solve.tree.coverage import CoveredLevels, check_intervals, lattice_form
 from topdown.solve.tree.plan_deviations import axis_factors, union_quadratic
 from topdown.solve.tree.tree_estimate import leaf_estimates, leaves_at_once, spread_from_parent
 from topdown.solve.tree.tree_objective import TreePublic, TreeStatistics
@@ -288,6 +289,6 @@ def tree_estimates(
     if isinstance(form, str):
         check_intervals(context)
         raise TypeError(form)
-    levels = tuple(LevelTargets(level.name, "own") for level in plan.levels)
+    levels = tuple(EstimateOfLevel(level=level.name, targets="own", why="") for level in plan.levels)
     choice = CoveredLevels(levels, form.lattice, form.own, (False,) * len(levels))
     return TreeEstimates(TreeStatistics(TreePublic(context, choice), answers, (), at_root))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Floats, Ints
+from topdown.formats.release_documents import TreeEstimate
 from topdown.model import refines
 from topdown.plan import Plan, PublicContext
 from topdown.solve.kernels_shared import gram
@@ -375,14 +376,14 @@ class TreeStatistics:
         """Return what opens those of parts."""
         return TreeOfParts(self)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> TreeEstimate:
         """Return what solve.json says: levels, attributes, and how well the normal equations hold."""
-        return {
-            "targets": self.choice.document(),
-            "dense": list(self.lattice.dense),
-            "product": list(self.lattice.product),
-            "residual_persons": float(f"{self.residual:.2e}"),
-        }
+        return TreeEstimate(
+            targets=list(self.choice.levels),
+            dense=list(self.lattice.dense),
+            product=list(self.lattice.product),
+            residual_persons=float(f"{self.residual:.2e}"),
+        )
 
 
 def _on_cells(lattice: Lattice, cells: Ints, x: Floats) -> Floats:
@@ -411,9 +412,9 @@ class NoLevelCovered:
         """Return what opens those of parts."""
         return self.own.of_parts()
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> TreeEstimate:
         """Return why no level is covered."""
-        return {"targets": self.choice.document()}
+        return TreeEstimate(targets=list(self.choice.levels))
 
 
 @final
@@ -443,7 +444,7 @@ class PartStatistics:
         """Return what opens those of parts of the whole."""
         return self.whole.of_parts()
 
-    def document(self) -> dict[str, Any] | None:
+    def document(self) -> TreeEstimate | None:
         """Return what solve.json says of the whole."""
         return self.whole.document()
 
