@@ -231,7 +231,7 @@ def test_the_noise_calls_a_solver_in_one_place() -> None:
         for path in (*of_package("privacy"), *of_package("optimal_noise"))
         if any(name.startswith((*SOLVERS, "scipy")) for name in imports_of(path))
     }
-    assert found == {"optimal_noise/highs.py"}
+    assert found == {"optimal_noise/linear_programs.py"}
 
 
 OPTIMAL = "topdown.optimal_noise."

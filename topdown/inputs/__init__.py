@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.inputs.arrow_tables import (
+    from topdown.inputs.file_formats import (
         codes_from_arrow,
         codes_to_arrow,
         label_positions,
         parquet_bytes,
+        separator_of,
         write_parquet,
     )
-    from topdown.inputs.file_formats import separator_of
     from topdown.inputs.sources import (
         NO_TOTALS,
         ArrowTable,

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         smallest_truncated,
         whole_weights,
     )
-    from topdown.optimal_noise.highs import solve_linear_program
     from topdown.optimal_noise.integer_baselines import baselines
     from topdown.optimal_noise.law_picture import kernel_svg, lattice_svg, law_svg
     from topdown.optimal_noise.linear_programs import (
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
         NoSolutionError,
         Row,
         lower_bound,
+        solve_linear_program,
     )
     from topdown.optimal_noise.noise_request import (
         LARGEST_EPSILON,

@@ -14,8 +14,12 @@ from typing import Generic, TypeVar, final
 
 from topdown.errors import ConfigError, InternalError
 from topdown.optimal_noise.certified_law import exp_bounds
-from topdown.optimal_noise.highs import solve_linear_program
-from topdown.optimal_noise.linear_programs import CoupledLP, KernelConstraint, lower_bound
+from topdown.optimal_noise.linear_programs import (
+    CoupledLP,
+    KernelConstraint,
+    lower_bound,
+    solve_linear_program,
+)
 from topdown.optimal_noise.noise_request import Promise, factor_below
 from topdown.optimal_noise.real_noise import LATTICE_BITS, SPARES, LatticeLaw, RealLoss, RealSquare
 

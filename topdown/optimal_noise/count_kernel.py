@@ -17,8 +17,13 @@ from typing import final
 from topdown.errors import ConfigError, InternalError
 from topdown.optimal_noise.certified_law import exp_bounds
 from topdown.optimal_noise.exact_laws import least_tails, masses_of
-from topdown.optimal_noise.highs import solve_linear_program
-from topdown.optimal_noise.linear_programs import CoupledLP, FloatSolution, KernelConstraint, lower_bound
+from topdown.optimal_noise.linear_programs import (
+    CoupledLP,
+    FloatSolution,
+    KernelConstraint,
+    lower_bound,
+    solve_linear_program,
+)
 from topdown.optimal_noise.noise_request import ErrorLoss, Promise, factor_below
 from topdown.optimal_noise.real_noise import CellProgram, truncated_laplace_reach
 from topdown.privacy import BitSource

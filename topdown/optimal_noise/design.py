@@ -9,11 +9,15 @@ from itertools import pairwise
 
 from topdown.errors import ConfigError, InternalError
 from topdown.optimal_noise import exact_laws as closed_form
-from topdown.optimal_noise import highs
 from topdown.optimal_noise import rational_optimum as exact
 from topdown.optimal_noise.certified_law import Certificate, Multipliers, OptimalLaw, exp_bounds
 from topdown.optimal_noise.exact_laws import LAW_BITS, whole_weights
-from topdown.optimal_noise.linear_programs import CompactLP, FloatSolution, NoSolutionError
+from topdown.optimal_noise.linear_programs import (
+    CompactLP,
+    FloatSolution,
+    NoSolutionError,
+    solve_linear_program,
+)
 from topdown.optimal_noise.noise_request import NoiseRequest
 
 LARGEST_GAP = Fraction(1, 10**6)
@@ -98,7 +102,7 @@ def _rows(ask: NoiseRequest, radius: int) -> int:
 def _by_program(ask: NoiseRequest, radius: int) -> OptimalLaw | None:
     """Solve on -radius .. radius; return the law if multipliers prove it best on all integers."""
     wide = _program(ask, radius)
-    solution = highs.solve_linear_program(wide.program)
+    solution = solve_linear_program(wide.program)
     masses = wide.masses(solution.columns.tolist())
     held = [k - radius for k, mass in enumerate(masses) if mass > _LEAST_MASS]
     first, last = min(held[0], 0), max(held[-1], 0)
@@ -125,7 +129,7 @@ def _exactly(
     """Solve on first .. last in rationals: masses and multipliers, masses alone, or neither."""
     narrow = _program(ask, -first, last)
     try:
-        near = highs.solve_linear_program(narrow.program)
+        near = solve_linear_program(narrow.program)
     except NoSolutionError:
         return None, None
     try:
@@ -152,7 +156,7 @@ def _program(ask: NoiseRequest, left: int, right: int | None = None, pad: int = 
 def _padded_certificate(ask: NoiseRequest, radius: int) -> Certificate:
     """Solve the program whose events end at the window: what is past it has multipliers of 0."""
     lp = _program(ask, radius, pad=ask.sensitivity)
-    return _certificate(lp, -radius, _multipliers(lp, highs.solve_linear_program(lp.program)), None)
+    return _certificate(lp, -radius, _multipliers(lp, solve_linear_program(lp.program)), None)
 
 
 def _multipliers(lp: CompactLP, solution: FloatSolution) -> list[Fraction]:

@@ -18,8 +18,7 @@ from typing import final
 
 from topdown.errors import ConfigError, InternalError
 from topdown.optimal_noise.certified_law import exp_bounds, worst_delta
-from topdown.optimal_noise.highs import solve_linear_program
-from topdown.optimal_noise.linear_programs import CompactLP, Multiplier, lower_bound
+from topdown.optimal_noise.linear_programs import CompactLP, Multiplier, lower_bound, solve_linear_program
 from topdown.optimal_noise.noise_request import Promise, factor_below
 from topdown.privacy import BitSource
 

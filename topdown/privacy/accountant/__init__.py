@@ -52,14 +52,11 @@ if TYPE_CHECKING:
         flatten,
     )
     from topdown.privacy.accountant.finite_losses import (
-        BOUND_METHOD,
-        MIXED_METHOD,
         ComposedLoss,
         MovedCounts,
         NoisyCounts,
         PairLoss,
         PureLoss,
-        WholeLoss,
         compose_noise,
     )
     from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature, tilted
@@ -72,6 +69,7 @@ if TYPE_CHECKING:
         quotient,
     )
     from topdown.privacy.accountant.trade_off import trade_off_from_deltas
+    from topdown.privacy.accountant.whole_loss import BOUND_METHOD, MIXED_METHOD, WholeLoss
 
 __all__ = [
     "BOUND_METHOD",
