@@ -180,13 +180,15 @@ def _read_cells(
     """Return columns, [size][region] each; every region and size exactly once, in the certificate's order."""
     import pyarrow as pa
 
-    from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable
+    from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm
 
     regions, sizes = certificate["regions"][nodes], certificate["sizes"]
     n_sizes, n_rows = int(sizes["n_sizes"]), int(sizes["n_sizes"]) * len(regions)
     columns = {"region": TEXT, "level": TEXT, "size": pa.int32(), **dict.fromkeys(values, WHOLE)}
     try:
-        opened = ParquetTable(place, path, "", TABLE_KINDS[values[0]], columns, n_rows, {"stamp": stamp})
+        opened = ParquetTable(
+            place, path, "", TableForm(TABLE_KINDS[values[0]], columns, {"stamp": stamp}), n_rows
+        )
         if opened.n_rows != n_rows:
             opened.close()
             raise OddFileError(f"{path} does not have one row a region and size")

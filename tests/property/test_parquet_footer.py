@@ -15,7 +15,7 @@ from topdown.verify import describes_every_column
 TURNED = """
 import sys
 from pathlib import Path
-from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable
+from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm
 from topdown.verify.strict_reader import UnreadableError
 path = Path(sys.argv[1])
 data, said = path.read_bytes(), 0
@@ -25,7 +25,7 @@ for at in range(start, len(data)):
         path.write_bytes(data[:at] + bytes([data[at] ^ bits]) + data[at + 1 :])
         print(at, bits, flush=True)
         try:
-            ParquetTable(path.parent, path.name, "V015", "topdown.leaves", {"a": WHOLE, "b": TEXT}, 9, None).read()
+            ParquetTable(path.parent, path.name, "V015", TableForm("topdown.leaves", {"a": WHOLE, "b": TEXT}), 9).read()
         except UnreadableError:
             said += 1
 assert said > len(data[start:])
@@ -85,10 +85,10 @@ def test_claims_without_end_are_refused():
 THREADS = """
 import os, sys
 from pathlib import Path
-from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable
+from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm
 before = len(os.listdir("/proc/self/task"))
 path = Path(sys.argv[1])
-table = ParquetTable(path.parent, path.name, "V015", "topdown.leaves", {"a": WHOLE, "b": TEXT}, 9, None)
+table = ParquetTable(path.parent, path.name, "V015", TableForm("topdown.leaves", {"a": WHOLE, "b": TEXT}), 9)
 rows = table.read().num_rows if sys.argv[2] == "whole" else sum(len(b) for b in table.batches(1))
 print(rows, len(os.listdir("/proc/self/task")) - before)
 """

@@ -19,7 +19,7 @@ from topdown.verify.public_tree import bounds_by_level
 from topdown.verify.query_labels import Query
 from topdown.verify.released_records import Areas, answer_label
 from topdown.verify.session import Session
-from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable
+from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm
 from topdown.verify.strict_reader import UnreadableError, read_json, unreadable
 
 EXACT = "measurements/exact.json"
@@ -145,7 +145,7 @@ def _table_values(session: Session, number: int, stated: StatedExact, query: Que
     most = len(geocodes) * query.n_answers
     kind = "topdown.exact_answers"
     rows = max(ANSWERS_PER_GROUP // max(query.n_answers, 8), 1)
-    table = ParquetTable(session.root, path, "V105", kind, _COLUMNS, len(geocodes), stamps, most)
+    table = ParquetTable(session.root, path, "V105", TableForm(kind, _COLUMNS, stamps), len(geocodes), most)
     if table.rows != min(rows, table.n_rows):
         raise unreadable("V200", path, "has other row groups than its kind is written in")
     out, row = np.empty((len(geocodes), query.n_answers), dtype=np.int64), 0

@@ -21,7 +21,7 @@ from topdown.verify.noise_laws import law_named
 from topdown.verify.plan_reader import canonical, load_plan
 from topdown.verify.released_records import open_kinds
 from topdown.verify.session import FOLDER, MEASURED_PLAN, Session, level_parts
-from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, int64_array, label_positions
+from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm, int64_array, label_positions
 from topdown.verify.strict_reader import UnreadableError, unreadable
 
 CODE = "V181"
@@ -194,10 +194,8 @@ def _check_level_files(session: Session, expected: _ExpectedRows, name: str, out
             session.root,
             path,
             "V030",
-            "topdown.measurements",
-            COLUMNS,
+            TableForm("topdown.measurements", COLUMNS, stamps),
             left - start,
-            stamps,
             answers_left + left,
             is_own=session.is_own(path),
         )

@@ -19,7 +19,7 @@ from topdown.verify.exact_arithmetic import narrow
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.query_labels import Query
 from topdown.verify.rule_kinds import CountBound
-from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, int64_array, label_positions
+from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm, int64_array, label_positions
 from topdown.verify.strict_reader import unreadable
 
 _AT_ONCE = 1 << 16  # geocodes that are texts of Python at a time
@@ -126,7 +126,7 @@ def load_tree(root: Path, plan: PlanFile) -> Tree:
     levels = plan.doc.levels
     n_nodes = sum(level.n_nodes for level in levels)
     columns = {"level": TEXT, "geocode": TEXT, "parent": TEXT}
-    table = ParquetTable(root, GEOGRAPHY, "V015", "topdown.geography", columns, n_nodes, None).read()
+    table = ParquetTable(root, GEOGRAPHY, "V015", TableForm("topdown.geography", columns), n_nodes).read()
     names = tuple(level.name for level in levels)
     at = label_positions(table.column("level"), pa.array(names, TEXT))
     sizes = [level.n_nodes for level in levels]
@@ -167,7 +167,7 @@ def load_facts(root: Path, plan: PlanFile, leaves: pa.Array, path: str = LEAVES,
     """Read the public columns that a plan's rules name; UnreadableError if they are damaged or of other leaves."""
     names = plan.rules.columns
     columns = {"geocode": TEXT} | dict.fromkeys(names, WHOLE)
-    table = ParquetTable(root, path, code, "topdown.leaves", columns, len(leaves), None).read()
+    table = ParquetTable(root, path, code, TableForm("topdown.leaves", columns), len(leaves)).read()
     named, first = table.column("geocode"), 0
     same = table.num_rows == len(leaves)
     for chunk in named.chunks:

@@ -19,7 +19,15 @@ from topdown.verify.findings import Finding
 from topdown.verify.plan_reader import PlanFile, table_path
 from topdown.verify.public_tree import Facts, FileSections, PossibleAnswers, Tree, part_file
 from topdown.verify.query_labels import Query
-from topdown.verify.strict_parquet import REAL, TEXT, WHOLE, ParquetTable, int64_array, label_positions
+from topdown.verify.strict_parquet import (
+    REAL,
+    TEXT,
+    WHOLE,
+    ParquetTable,
+    TableForm,
+    int64_array,
+    label_positions,
+)
 from topdown.verify.strict_reader import LoadedOnce, UnreadableError, unreadable
 
 PERSONS = "microdata/persons.parquet"
@@ -96,7 +104,8 @@ def load_population(
     schema = plan.schema
     columns = {"geocode": TEXT} | {a.name: TEXT for a in schema.attributes} | {"count": WHOLE}
     most = tree.n_leaves * schema.n_cells
-    file = ParquetTable(root, path, code, "topdown.microdata", columns, most, plan.stamps, is_own=is_own)
+    form = TableForm("topdown.microdata", columns, plan.stamps)
+    file = ParquetTable(root, path, code, form, most, is_own=is_own)
     table = file.read()
     leaf = label_positions(table.column("geocode"), tree.geocodes[-1])
     value = {
@@ -179,7 +188,8 @@ def load_table(
             stamps = stamps | {"meaning": LISTED_ROWS}
         columns |= {"basis": TEXT}
     most = len(tree.geocodes[level]) * query.n_answers
-    table = ParquetTable(root, path, "V109", "topdown.table", columns, most, stamps, is_own=is_own).read()
+    form = TableForm("topdown.table", columns, stamps)
+    table = ParquetTable(root, path, "V109", form, most, is_own=is_own).read()
     node = label_positions(table.column("geocode"), tree.geocodes[level])
     bad = (node < 0) | (label_positions(table.column("level"), pa.array(tree.names, TEXT)) != level)
     answer = np.zeros(len(node), dtype=np.int64)

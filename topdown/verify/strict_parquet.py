@@ -12,6 +12,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -365,16 +366,29 @@ class WrittenAgain:
                 self._writer.close()
 
 
+@dataclass(frozen=True)
+class TableForm:
+    """What a Parquet file must be.
+
+    Args:
+        kind: its `type` stamp.
+        columns: name and type of every column, in order; text columns are read as dictionaries.
+        stamps: further stamps it must carry; an empty one must be absent, and no others may be there.
+    """
+
+    kind: str
+    columns: dict[str, pa.DataType]
+    stamps: dict[str, str] = field(default_factory=dict)
+
+
 class ParquetTable:
     """A Parquet file whose columns, stamps and sizes were checked before any value is read.
 
     Args:
         root, path: where it is.
         code: of the findings about it.
-        kind: its `type` stamp.
-        columns: name and type of every column, in order; text columns are read as dictionaries.
+        form: what it must be.
         max_rows: most rows a true file can have.
-        stamps: further stamps it must carry (an empty one must be absent); None if none is due. No others may be there.
         max_list_values: most values of its list column, if it has one.
         is_own: its hash is that of bytes which this very process wrote by the format's own writer: what its rows are
             written as need not be made again.
@@ -389,17 +403,15 @@ class ParquetTable:
         root: Path,
         path: str,
         code: str,
-        kind: str,
-        columns: dict[str, pa.DataType],
+        form: TableForm,
         max_rows: int,
-        stamps: dict[str, str] | None,
         max_list_values: int = 0,
         *,
         is_own: bool = False,
     ) -> None:
-        self.path, self._root, self._code, self._columns, self._is_own = path, root, code, columns, is_own
-        self._stamps = {"type": kind, "version": "1"} | (stamps or {})
-        text = [name for name, type_ in columns.items() if type_ == TEXT]
+        self.path, self._root, self._code, self._is_own = path, root, code, is_own
+        self._columns, self._stamps = form.columns, {"type": form.kind, "version": "1"} | form.stamps
+        text = [name for name, type_ in form.columns.items() if type_ == TEXT]
         try:
             self._stream = open_inside(root, path)
         except FileNotFoundError:
