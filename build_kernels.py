@@ -24,12 +24,16 @@ ON_MACOS = ("-undefined", "dynamic_lookup")
 DIRECTIVES = {
     "language_level": 3,
     "infer_types": True,
-    "auto_cpdef": True,  # a kernel that calls another of its module does so without Python
     "boundscheck": False,
     "wraparound": False,
     "initializedcheck": False,
 }
-TYPES = "from topdown.arrays {} "
+AS_C = (
+    ("\nfrom topdown.arrays import ", "\nimport cython; from topdown.arrays cimport "),
+    ("\n\ndef ", "\n@cython.ccall\ndef "),
+    ("\n\nclass ", "\n@cython.cclass\nclass "),
+)
+"""What is written in a kernel, and what Cython reads: C types, functions and records, on the same lines."""
 LAST_LINES = (
     "\nfrom topdown.resources import run_source_if_changed\nrun_source_if_changed(__name__, __file__, {!r})\n"
 )
@@ -79,7 +83,9 @@ def _write_c(root: Path, kernel: str, folder: Path) -> Path:
     from Cython.Compiler.Main import CompilationOptions, compile_single
 
     source = root / f"{kernel.replace('.', '/')}.py"
-    text = source.read_text(encoding="utf-8").replace(TYPES.format("import"), TYPES.format("cimport"))
+    text = source.read_text(encoding="utf-8")
+    for written, read in AS_C:
+        text = text.replace(written, read)
     copy = folder / f"{kernel.replace('.', '/')}.pyx"
     copy.parent.mkdir(parents=True, exist_ok=True)
     copy.write_text(text + LAST_LINES.format(source_sha256(source)), encoding="utf-8")

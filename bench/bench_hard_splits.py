@@ -28,7 +28,7 @@ from topdown.measure import load_records
 from topdown.model import Histogram
 from topdown.plan import PublicContext, prepare
 from topdown.practice.synth import synth
-from topdown.solve import Node, Tally, compile_kernels, make_top_down_solver
+from topdown.solve import Node, Tally, make_top_down_solver
 from topdown.solve.least_squares import TARGET_PERSONS, Problem, solve, solve_with
 
 LEVELS = ("state", "county", "tract", "block_group")
@@ -204,7 +204,6 @@ def main() -> None:
     parser.add_argument("--at-most", type=int, default=10**9, help="draws below this number for the checkout")
     parser.add_argument("--solve", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    compile_kernels()  # not to be timed
     if given.solve:
         solve_kept(given.solve, given.at_most)
         return

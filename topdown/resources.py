@@ -17,7 +17,11 @@ from types import ModuleType
 
 from topdown.errors import ConfigError
 
-KERNELS = ("topdown.solve.kernels_shared",)
+KERNELS = (
+    "topdown.solve.kernels_shared",
+    "topdown.solve.least_squares.kernels_admm",
+    "topdown.solve.least_squares.kernels_tree",
+)
 """Modules that are compiled, of topdown and pgsr."""
 
 _HERE = Path(__file__).resolve().parent

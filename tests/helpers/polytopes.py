@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 
 from topdown.model import ConstraintSystem, SplitConstraints, from_prefixes, split_constraints
+from topdown.solve import project_base
 
 Vectors = set[tuple[int, ...]]
 
@@ -70,3 +71,11 @@ def node_vectors(polytopes: SplitConstraints, depth: int, node: int, most: int) 
     if depth in polytopes.totals:
         found = {v for v in found if sum(v) == polytopes.totals[depth][node]}
     return found
+
+
+def project(limits: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """Project one point with the solver's kernel."""
+    k, table = len(point), limits.astype(np.float64)
+    out, places = np.zeros(k + 1), np.zeros((3, k + 2), dtype=np.int64)
+    project_base(point, table, out, np.zeros(len(table)), np.zeros(len(table), dtype=np.int64), places)
+    return out[:k]

@@ -13,17 +13,14 @@ from tests.helpers.depth import DEPTH
 from tests.oracles import solver_twins as reference
 from tests.oracles.structured_step_twin import StepPoint, admm_step, structured_inverse
 from tests.property.test_extend_stage import random_stage
-from topdown.solve import compile_kernels, is_compiled
 from topdown.solve.least_squares import (
     RELAX,
     Iterate,
     SoftRules,
     TreeStep,
-    admm_steps,
     apply_tree,
     build_tree,
     project_from,
-    solve,
 )
 
 SEEDS = st.integers(0, 2**31)
@@ -59,7 +56,7 @@ def test_projection_does_not_depend_on_the_guess(seed: int, guess: str) -> None:
     total = float(rng.integers(0, 50))
     start = {"none": np.inf, "far below": -1e9, "far above": float(v.max()) * 0.999, "near": float(v.mean())}
     out = np.full(len(v), np.nan)
-    project_from(v, allowed, total, start[guess], out)
+    project_from(v, allowed, 0, len(v), total, start[guess], out)
     expected = reference.project(v, total, allowed)
     np.testing.assert_allclose(out, expected, atol=1e-9 * max(1.0, np.abs(v).max()))
 
@@ -104,17 +101,3 @@ def test_steps_stop_at_the_tolerance() -> None:
     taken, primal, dual = step.take(Iterate(z, z.copy(), none, none, none, none), 0.6, 5000, 1e-6)
     assert 1 < taken < 5000
     assert max(primal, dual) <= 1e-6
-
-
-def test_what_is_compiled_is_known_to_be() -> None:
-    """A list with the name of no kernel made every run say that it compiles, and load every kernel to find out."""
-    compile_kernels()
-    assert is_compiled()
-
-
-def test_loops_are_compiled_once_for_the_types_of_a_stage() -> None:
-    """A second set of types would be compiled for ten seconds in the middle of a run, in every worker."""
-    compile_kernels()
-    for root in (False, True):
-        solve(random_stage(5, root=root)[0])
-    assert [len(loop.signatures) for loop in (apply_tree, admm_steps)] == [1, 1]

@@ -11,19 +11,12 @@ import pytest
 from scipy import sparse
 
 from tests.helpers.implied_brute import exact_projection, group_limits, random_groups
-from tests.helpers.polytopes import make_polytopes
+from tests.helpers.polytopes import make_polytopes, project
 from tests.oracles.polytope_projection import certify
 from topdown.model import NO_LIMIT, SplitConstraints
-from topdown.solve import FixedTable, LowerBounds, SubsetLimits, gram, project_base
+from topdown.solve import FixedTable, LowerBounds, SubsetLimits, gram
 from topdown.solve.implied import Combinations
 from topdown.solve.least_squares import Dense, Problem, SoftRules, solve
-
-
-def project(limits: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """Project one point with the solver's kernel."""
-    out, table = np.zeros(len(point)), limits.astype(np.float64)
-    project_base(point, table, out, np.zeros(len(table)), np.zeros(len(table), dtype=np.int64))
-    return out
 
 
 def test_projection_equals_the_exact_chain() -> None:

@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH
-from tests.helpers.polytopes import make_polytopes, node_vectors
+from tests.helpers.polytopes import make_polytopes, node_vectors, project
 from tests.oracles import solver_twins as reference
 from topdown.model import NO_LIMIT, ConstraintSystem, SplitConstraints, from_prefixes, split_constraints
 from topdown.solve import (
     child_totals,
     least_change,
     limit_excess,
-    project_base,
 )
 
 seeds = st.integers(0, 1_000_000)
@@ -85,8 +84,7 @@ def test_projection_is_the_closest_point(seed: int, exact: int | None, caps: boo
     if not k:
         return
     v = np.random.default_rng(seed).normal(size=k) * spread
-    y = np.zeros(k)
-    project_base(v, limits, y, np.zeros(len(limits)), np.zeros(len(limits), dtype=np.int64))
+    y = project(limits, v)
     full = np.append(y, -y.sum()) if len(limits) > 1 << k else y
     sets = (np.arange(len(limits))[:, None] >> np.arange(len(full))) & 1
     assert (sets @ full <= limits + 1e-9).all()

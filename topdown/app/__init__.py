@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from topdown.app.input_reference import file_tables, key_texts, reference
     from topdown.app.make_release import check_start, measure, run_in_folder, spending
     from topdown.app.noise_law import LARGEST_DELTA, law_document, law_of, noise_document, read_law
-    from topdown.app.pipeline import RunOptions, generate_release, solve_release, warm_up
+    from topdown.app.pipeline import RunOptions, generate_release, report_slow_kernels, solve_release
     from topdown.app.plan_summary import (
         budget_grid,
         fitted_by_no_pass,
@@ -243,6 +243,7 @@ __all__ = [
     "read_table",
     "reference",
     "refuse_mixed",
+    "report_slow_kernels",
     "require_release",
     "run_file_text",
     "run_in_folder",
@@ -266,7 +267,6 @@ __all__ = [
     "verdicts",
     "verify_and_solve",
     "view_ledger",
-    "warm_up",
     "whole_number",
     "with_ledger_id",
     "write_as_charged",

@@ -32,7 +32,6 @@ from topdown.publish.release_certificate import certified_privacy
 from topdown.resources import slow_kernels
 from topdown.solve.extend.extension_checks import check_stages
 from topdown.solve.extend.patterns import find_patterns
-from topdown.solve.kernel_cache import compile_kernels, is_compiled
 from topdown.solve.solve_stage import check_solve, solve_folder, try_exact_statistics, write_document
 from topdown.verify.run_checks import verify, verify_measured, verify_sealed
 from topdown.workers import Executor, ExecutorChoice, open_executor
@@ -273,7 +272,7 @@ def _measure_once(
     remove_preflight(out)
     if not measured_before:
         check_memory(prepared.plan)
-    clock.run("compile", lambda: warm_up(report))
+    report_slow_kernels(report)
     privacy = clock.run("account", lambda: certified_privacy(prepared.context.policy))
     if not measured_before:
         report(Event("preflight", 0, 1, "a few areas with made-up people"))
@@ -330,13 +329,7 @@ def _solve_in_workers(
     return solved
 
 
-def warm_up(report: Report = silent) -> None:
-    """Compile the kernels if this installation has not done so yet, and say so; say which run as plain Python."""
+def report_slow_kernels(report: Report = silent) -> None:
+    """Say which kernels run as plain Python, many times slower, if any does."""
     if slow := slow_kernels("topdown"):
         report(Event("kernels", 1, 1, slow))
-    if not is_compiled():
-        report(
-            Event("compile", 0, 1, "compiling numeric kernels, once per installation (20 to 35 CPU seconds)")
-        )
-        compile_kernels()
-        report(Event("compile", 1, 1, "kernels compiled and cached"))

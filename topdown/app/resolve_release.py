@@ -15,7 +15,7 @@ from topdown.app.pipeline import (
     finish_release,
     locked_folder,
     measured_checks,
-    warm_up,
+    report_slow_kernels,
 )
 from topdown.errors import CertificateError, ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
@@ -191,7 +191,7 @@ def _solve_measurement_again(
     with locked_folder(out):
         _copy_measurement(source, out, context, book)
         _refuse_unsound(out)
-        clock.run("compile", lambda: warm_up(options.report))
+        report_slow_kernels(options.report)
         privacy = clock.run("account", lambda: certified_privacy(context.policy))
         paid = privacy, _measured_before(out, context)
         return finish_release(context, out, book, paid, clock, options)

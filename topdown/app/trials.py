@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from topdown.app.calls import PathText, checked_language, path_of, public_function, records_source
-from topdown.app.pipeline import warm_up
+from topdown.app.pipeline import report_slow_kernels
 from topdown.app.plan_summary import mean_deviations
 from topdown.app.planned import Planned, opened_again
 from topdown.errors import ConfigError, InternalError
@@ -98,7 +98,7 @@ def simulate(
         seed=DEFAULT_SEED if seed is None else seed,
         truth_is_public=truth_is_public,
     )
-    warm_up(report)
+    report_slow_kernels(report)
     if target is not None:
         folder.begin_simulation_folder(target)
     errors, solved = ErrorSums(simulation), Tally()

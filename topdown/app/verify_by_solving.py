@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from msgspec import to_builtins
 
-from topdown.app.pipeline import warm_up
+from topdown.app.pipeline import report_slow_kernels
 from topdown.errors import TopdownError
 from topdown.inputs import label_positions
 from topdown.measure.released import read_table_rows, released_counts
@@ -80,7 +80,7 @@ def verify_and_solve(release: Path, *, workers: ExecutorChoice = 1, report: Repo
 
 
 def _solve_and_compare(release: Path, workers: Executor, report: Report, out: Findings) -> str:
-    warm_up(report)
+    report_slow_kernels(report)
     try:
         context = load_context(release)
         solver = open_release(release, context)

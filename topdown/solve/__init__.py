@@ -16,10 +16,9 @@ if TYPE_CHECKING:
         limit_excess,
         occurring,
     )
-    from topdown.solve.kernel_cache import compile_kernels, is_compiled
     from topdown.solve.kernels_shared import gram, has_negative_cycle
     from topdown.solve.lattice import Lattice, information, make_lattice, product_query
-    from topdown.solve.least_squares.kernels_dense import project_base, project_segments
+    from topdown.solve.least_squares.kernels_admm import project_base, project_segments
     from topdown.solve.noisy_answers import (
         AnswersInMemory,
         ListedAnswers,
@@ -121,7 +120,6 @@ __all__ = [
     "child_totals",
     "choose_cut",
     "compare_with_published",
-    "compile_kernels",
     "exact_tables",
     "exact_totals",
     "facts_of_release",
@@ -131,7 +129,6 @@ __all__ = [
     "group_sums",
     "has_negative_cycle",
     "information",
-    "is_compiled",
     "least_change",
     "limit_excess",
     "make_lattice",

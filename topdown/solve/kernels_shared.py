@@ -6,11 +6,12 @@ Compiled when the package is installed (`topdown.resources`); NumPy twins are in
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from topdown.arrays import Floats, FloatTable, FloatTableOut, Ints, IntsOut, IntTable, Whole
+from topdown.arrays import Floats, FloatTableOut, Ints, IntsOut, IntTable, Whole
 
 
-def gram(labels: IntTable, weights: Floats) -> FloatTable:
+def gram(labels: IntTable, weights: Floats) -> NDArray[np.float64]:
     """Return H with H[c, d] = sum of weights[q] over queries q that put rows c and d in one answer.
 
     Args:

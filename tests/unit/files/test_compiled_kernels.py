@@ -13,9 +13,9 @@ ROOT = Path(__file__).resolve().parents[3]
 KERNEL = "topdown.solve.kernels_shared"
 LOOK = f"""
 from importlib import import_module
-from topdown.app import warm_up
+from topdown.app import report_slow_kernels
 print(import_module("{KERNEL}").__file__)
-warm_up(lambda event: print(event.text) if event.stage == "kernels" else None)
+report_slow_kernels(lambda event: print(event.text))
 """
 
 

@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import ThreadpoolController
 
 from topdown.arrays import Bools, Floats, Ints
-from topdown.solve.least_squares.kernels_dense import project_segments
+from topdown.solve.least_squares.kernels_admm import project_segments
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
 from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Solution
 

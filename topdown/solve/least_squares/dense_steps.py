@@ -7,7 +7,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from topdown.arrays import Floats
 from topdown.solve.least_squares.admm import Iterate, PenaltySchedule
-from topdown.solve.least_squares.kernels_dense import Frame, State, shared_steps, stacked_steps
+from topdown.solve.least_squares.kernels_admm import Frame, State, matrix_steps
 from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Solution
 
 
@@ -69,8 +69,8 @@ class DenseStep:
 
     def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
         """Take steps in place; return how many, and the primal and dual residual."""
-        taken, primal, dual = shared_steps(
-            self.inverse,
+        taken, primal, dual = matrix_steps(
+            self.inverse[None],
             self.constant,
             self.frame(rho),
             State(at.z, at.u, at.y, at.w, at.s, at.t),
@@ -181,7 +181,7 @@ class StackedStep:
     def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
         """Take steps in place; return how many, and the primal and dual residual."""
         state = State(at.z, at.u, at.y, at.w, at.s, at.t)
-        taken, primal, dual = stacked_steps(
+        taken, primal, dual = matrix_steps(
             self._inverses, self._constant, self._plain.frame(rho), state, steps, tolerance
         )
         return taken, primal, dual

@@ -1,20 +1,25 @@
-"""Compiled loops of an extension's least squares: the tree's inverse, and whole ADMM steps of one stage.
+"""Kernels of an extension's least squares: the tree's inverse, and whole ADMM steps of one stage.
 
-Compiled once per installation and cached as `topdown.solve.kernels_shared`; NumPy twins are in
-`tests/oracles/structured_step_twin.py`.
+NumPy twins are in `tests/oracles/structured_step_twin.py`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
-from topdown.arrays import Floats, Ints
+from topdown.arrays import (
+    Bools,
+    Floats,
+    FloatsOut,
+    FloatTable,
+    FloatTableOut,
+    Ints,
+    Whole,
+)
 
 
-class Tree(NamedTuple):
+class Tree:
     """The inverse of a diagonal plus nested blocks, sum of w e e', as a tree of blocks.
 
     Args:
@@ -30,8 +35,17 @@ class Tree(NamedTuple):
     coefficient: Floats
     keep: Floats
 
+    def __init__(self, inverse_d: Floats, node: Ints, above: Ints, coefficient: Floats, keep: Floats) -> None:
+        self.inverse_d, self.node, self.above, self.coefficient, self.keep = (
+            inverse_d,
+            node,
+            above,
+            coefficient,
+            keep,
+        )
 
-class Schur(NamedTuple):
+
+class Schur:
     """Crossing answers, soft rules and group sums on top of a tree.
 
     Args:
@@ -46,27 +60,69 @@ class Schur(NamedTuple):
     pointers: Ints
     answer: Ints
     value: Floats
-    n_answers: int
-    lower: Floats
-    lower_t: Floats
+    n_answers: Whole
+    lower: FloatTable
+    lower_t: FloatTable
     group: Ints
     block_pointers: Ints
     block_group: Ints
     block_value: Floats
-    across: Floats
-    across_t: Floats
+    across: FloatTable
+    across_t: FloatTable
+
+    def __init__(
+        self,
+        pointers: Ints,
+        answer: Ints,
+        value: Floats,
+        n_answers: Whole,
+        lower: FloatTable,
+        lower_t: FloatTable,
+        group: Ints,
+        block_pointers: Ints,
+        block_group: Ints,
+        block_value: Floats,
+        across: FloatTable,
+        across_t: FloatTable,
+    ) -> None:
+        (
+            self.pointers,
+            self.answer,
+            self.value,
+            self.n_answers,
+            self.lower,
+            self.lower_t,
+            self.group,
+            self.block_pointers,
+            self.block_group,
+            self.block_value,
+            self.across,
+            self.across_t,
+        ) = (
+            pointers,
+            answer,
+            value,
+            n_answers,
+            lower,
+            lower_t,
+            group,
+            block_pointers,
+            block_group,
+            block_value,
+            across,
+            across_t,
+        )
 
 
-@njit(cache=True)
-def _through(tree, held):
+def through(tree: Tree, held: FloatTableOut) -> None:
     """Turn sums over the rows of each block, (n_blocks, m), into what is taken off the rows, in place."""
-    m = held.shape[1]
-    for k in range(len(tree.above)):
+    m, n_blocks = held.shape[1], tree.above.shape[0]
+    for k in range(n_blocks):
         p = tree.above[k]
         if p >= 0:
             for j in range(m):
                 held[p, j] += tree.keep[k] * held[k, j]
-    for k in range(len(tree.above) - 1, -1, -1):
+    for k in range(n_blocks - 1, -1, -1):
         p = tree.above[k]
         for j in range(m):
             held[k, j] *= tree.coefficient[k]
@@ -75,18 +131,18 @@ def _through(tree, held):
                 held[k, j] += tree.keep[k] * held[p, j]
 
 
-@njit(cache=True)
-def apply_tree(tree, v):
+def apply_tree(tree: Tree, v: FloatTable) -> NDArray[np.float64]:
     """Return the inverse times v, (n, m)."""
-    n, m = v.shape
-    out = np.empty((n, m))
-    held = np.zeros((len(tree.above), m))
+    n, m = v.shape[0], v.shape[1]
+    filled = np.empty((n, m))
+    out: FloatTableOut = filled
+    held: FloatTableOut = np.zeros((tree.above.shape[0], m))
     for c in range(n):
         p = tree.node[c]
         if p >= 0:
             for j in range(m):
                 held[p, j] += tree.inverse_d[c] * v[c, j]
-    _through(tree, held)
+    through(tree, held)
     for c in range(n):
         p = tree.node[c]
         if p >= 0:
@@ -95,63 +151,65 @@ def apply_tree(tree, v):
         else:
             for j in range(m):
                 out[c, j] = tree.inverse_d[c] * v[c, j]
-    return out
+    return filled
 
 
-@njit(cache=True)
-def project_from(v, allowed, s, threshold, out):
-    """Project v on {z >= 0, sum z = s, z = 0 where not allowed}, starting from a guessed threshold; return the true.
+def project_from(
+    v: Floats, allowed: Bools, first: Whole, last: Whole, s: float, threshold: float, out: FloatsOut
+) -> float:
+    """Project v[first:last] on {z >= 0, sum z = s, z = 0 where not allowed}, from a guessed threshold; return the true.
 
     As `project_segments`, whose start is the threshold of all entries: a Newton step from any guess with an entry
     above it ends at or below the true threshold, and from there entries are only dropped.
 
     Args:
-        v, allowed, out: (n,). s: persons, negative where the sum is free. threshold: any number, infinite for no guess.
+        v, allowed: (n,). out: its first entries are filled. s: persons, negative where the sum is free.
+        threshold: any number, infinite for no guess.
     """
     if s < 0.0:
-        for k in range(len(v)):
-            out[k] = max(v[k], 0.0) if allowed[k] else 0.0
+        for k in range(first, last):
+            out[k - first] = max(v[k], 0.0) if allowed[k] else 0.0
         return 0.0
-    count = 0
-    total = 0.0
-    for k in range(len(v)):
+    count: Whole = 0
+    total: float = 0.0
+    for k in range(first, last):
         if allowed[k] and v[k] > threshold:
             count += 1
             total += v[k]
     guessed = count > 0
     if not guessed:
-        for k in range(len(v)):
+        for k in range(first, last):
             if allowed[k]:
                 count += 1
                 total += v[k]
     if count == 0 or s == 0.0:
-        for k in range(len(v)):
-            out[k] = 0.0
+        for k in range(first, last):
+            out[k - first] = 0.0
         return np.inf
-    threshold = (total - s) / count
+    true: float = (total - s) / count
     while True:
-        kept = 0
+        kept: Whole = 0
         total = 0.0
-        for k in range(len(v)):
-            if allowed[k] and v[k] > threshold:
+        for k in range(first, last):
+            if allowed[k] and v[k] > true:
                 kept += 1
                 total += v[k]
         if kept == count or kept == 0 or (kept > count and not guessed):  # "more" can only be rounding
             break
         guessed = False
         count = kept
-        threshold = (total - s) / count
-    for k in range(len(v)):
-        z = v[k] - threshold
-        out[k] = z if allowed[k] and z > 0.0 else 0.0
-    return threshold
+        true = (total - s) / count
+    for k in range(first, last):
+        z: float = v[k] - true
+        out[k - first] = z if allowed[k] and z > 0.0 else 0.0
+    return true
 
 
-@njit(cache=True)
 def admm_steps(
-    tree, schur, fixed, g, rho, relax, z, u, pointers, sums, allowed, threshold,
-    most, pull, room, s, t, steps, tolerance,
-):  # fmt: skip
+    tree: Tree, schur: Schur, fixed: FloatTable, g: FloatTable, rho: float, relax: float,
+    z: FloatTableOut, u: FloatTableOut, pointers: Ints, sums: Floats, allowed: Bools, threshold: FloatsOut,
+    most: FloatTable, pull: Floats, room: Floats, s: FloatTableOut, t: FloatTableOut, steps: Whole, tolerance: float,
+) -> tuple[int, float, float, NDArray[np.float64]]:  # fmt: skip
     """Take ADMM steps of one stage (see `structured`); change z, u, threshold, s, t in place.
 
     Args:
@@ -164,55 +222,77 @@ def admm_steps(
     Returns:
         (steps taken, primal residual, dual residual, multipliers of the group sums (n_groups, m)).
     """
-    n, m = z.shape
-    n_groups, n_cross, n_rules = len(schur.block_pointers) - 1, len(schur.lower), len(most)
-    held = np.empty((len(tree.above), m))
-    b = np.empty((n, m))
-    x = np.empty((n, m))
-    y = np.empty(m)
-    right = np.zeros((n_cross, m))
-    half = np.zeros((n_cross, m))
-    mu = np.zeros((n_cross, m))
-    left = np.zeros((n_groups, m))
-    h = np.zeros((n_groups, m))
-    shared = np.zeros((n_groups, m))
-    sums_x = np.zeros((n_rules, m))
-    flat, flat_z, flat_u, flat_x = b.reshape(-1), z.reshape(-1), u.reshape(-1), x.reshape(-1)
-    longest = 0
-    for i in range(len(sums)):
+    n, m, n_blocks, n_runs = z.shape[0], z.shape[1], tree.above.shape[0], sums.shape[0]
+    n_groups, n_cross, n_rules = schur.block_pointers.shape[0] - 1, schur.lower.shape[0], most.shape[0]
+    first_entry: Ints = schur.pointers
+    answer: Ints = schur.answer
+    values: Floats = schur.value
+    node: Ints = tree.node
+    inverse_d: Floats = tree.inverse_d
+    held: FloatTableOut = np.empty((n_blocks, m))
+    b_array, x_array = np.empty((n, m)), np.empty((n, m))
+    b: FloatTableOut = b_array
+    x: FloatTableOut = x_array
+    y: FloatsOut = np.empty(m)
+    # What NumPy multiplies, beside views of it.
+    lower, lower_t = np.asarray(schur.lower), np.asarray(schur.lower_t)
+    across, across_t = np.asarray(schur.across), np.asarray(schur.across_t)
+    right_array, half_array, mu_array = np.zeros((n_cross, m)), np.zeros((n_cross, m)), np.zeros((n_cross, m))
+    left_array, h_array, shared_array = (
+        np.zeros((n_groups, m)),
+        np.zeros((n_groups, m)),
+        np.zeros((n_groups, m)),
+    )
+    right: FloatTableOut = right_array
+    half: FloatTableOut = half_array
+    mu: FloatTableOut = mu_array
+    left: FloatTableOut = left_array
+    shared: FloatTableOut = shared_array
+    h: FloatTableOut = h_array
+    sums_x: FloatTableOut = np.zeros((n_rules, m))
+    flat: FloatsOut = np.reshape(b_array, -1)
+    flat_x: FloatsOut = np.reshape(x_array, -1)
+    flat_z: FloatsOut = np.reshape(z, -1)
+    flat_u: FloatsOut = np.reshape(u, -1)
+    longest: Whole = 0
+    for i in range(n_runs):
         longest = max(longest, pointers[i + 1] - pointers[i])
-    new = np.empty(longest)
-    primal = 0.0
-    dual = 0.0
+    new: FloatsOut = np.empty(longest)
+    primal: float = 0.0
+    dual: float = 0.0
+    d: float
+    value: float
     for step in range(steps):
-        held[:] = 0.0
+        held[:, :] = 0.0
         for c in range(n):
             for j in range(m):
                 b[c, j] = g[c, j] + rho * (z[c, j] - u[c, j])
             if n_rules:
-                for e in range(schur.pointers[c], schur.pointers[c + 1]):
-                    a = schur.answer[e] - schur.n_answers
+                for e in range(first_entry[c], first_entry[c + 1]):
+                    a = answer[e] - schur.n_answers
                     if a >= 0:
                         for j in range(m):
-                            b[c, j] += schur.value[e] * pull[a] * (s[a, j] - t[a, j])
-            p = tree.node[c]
+                            b[c, j] += values[e] * pull[a] * (s[a, j] - t[a, j])
+            p = node[c]
             if p >= 0:
-                d = tree.inverse_d[c]
+                d = inverse_d[c]
                 for j in range(m):
                     held[p, j] += d * b[c, j]
-        _through(tree, held)
-        right[:] = 0.0
-        left[:] = 0.0
+        through(tree, held)
+        right[:, :] = 0.0
+        left[:, :] = 0.0
         for c in range(n):
-            p, d = tree.node[c], tree.inverse_d[c]
+            p = node[c]
+            d = inverse_d[c]
             if p >= 0:
                 for j in range(m):
                     y[j] = d * (b[c, j] - held[p, j])
             else:
                 for j in range(m):
                     y[j] = d * b[c, j]
-            for e in range(schur.pointers[c], schur.pointers[c + 1]):
-                a, value = schur.answer[e], schur.value[e]
+            for e in range(first_entry[c], first_entry[c + 1]):
+                a = answer[e]
+                value = values[e]
                 for j in range(m):
                     right[a, j] += value * y[j]
             if n_groups:
@@ -220,40 +300,48 @@ def admm_steps(
                 for j in range(m):
                     left[a, j] += y[j]
         if n_groups:
-            left -= fixed
+            for a in range(n_groups):
+                for j in range(m):
+                    left[a, j] -= fixed[a, j]
         if n_cross:
             if n_groups:
-                np.dot(schur.across_t, left, half)
-                right -= half
-            np.dot(schur.lower, right, half)
-            np.dot(schur.lower_t, half, mu)
+                np.dot(across_t, left_array, half_array)
+                for a in range(n_cross):
+                    for j in range(m):
+                        right[a, j] -= half[a, j]
+            np.dot(lower, right_array, half_array)
+            np.dot(lower_t, half_array, mu_array)
         if n_groups:
-            h[:] = 0.0
+            h[:, :] = 0.0
             for a in range(n_groups):
                 for e in range(schur.block_pointers[a], schur.block_pointers[a + 1]):
                     for j in range(m):
                         h[a, j] += schur.block_value[e] * left[schur.block_group[e], j]
             if n_cross:
-                np.dot(schur.across, mu, shared)
-                h -= shared
-        held[:] = 0.0
+                np.dot(across, mu_array, shared_array)
+                for a in range(n_groups):
+                    for j in range(m):
+                        h[a, j] -= shared[a, j]
+        held[:, :] = 0.0
         for c in range(n):
             if n_groups:
                 a = schur.group[c]
                 for j in range(m):
                     b[c, j] -= h[a, j]
-            for e in range(schur.pointers[c], schur.pointers[c + 1]):
-                a, value = schur.answer[e], schur.value[e]
+            for e in range(first_entry[c], first_entry[c + 1]):
+                a = answer[e]
+                value = values[e]
                 for j in range(m):
                     b[c, j] -= value * mu[a, j]
-            p = tree.node[c]
+            p = node[c]
             if p >= 0:
-                d = tree.inverse_d[c]
+                d = inverse_d[c]
                 for j in range(m):
                     held[p, j] += d * b[c, j]
-        _through(tree, held)
+        through(tree, held)
         for c in range(n):
-            p, d = tree.node[c], tree.inverse_d[c]
+            p = node[c]
+            d = inverse_d[c]
             if p >= 0:
                 for j in range(m):
                     x[c, j] = d * (b[c, j] - held[p, j])
@@ -264,28 +352,27 @@ def admm_steps(
                 b[c, j] = relax * x[c, j] + (1.0 - relax) * z[c, j] + u[c, j]
         primal = 0.0
         dual = 0.0
-        for i in range(len(sums)):
+        for i in range(n_runs):
             first, last = pointers[i], pointers[i + 1]
-            z_new = new[: last - first]
-            threshold[i] = project_from(flat[first:last], allowed[first:last], sums[i], threshold[i], z_new)
+            threshold[i] = project_from(flat, allowed, first, last, sums[i], threshold[i], new)
             for k in range(first, last):
-                value = z_new[k - first]
+                value = new[k - first]
                 flat_u[k] = flat[k] - value
                 primal = max(primal, abs(flat_x[k] - value))
                 dual = max(dual, abs(value - flat_z[k]))
                 flat_z[k] = value
         if n_rules:
-            sums_x[:] = 0.0
+            sums_x[:, :] = 0.0
             for c in range(n):
-                for e in range(schur.pointers[c], schur.pointers[c + 1]):
-                    a = schur.answer[e] - schur.n_answers
+                for e in range(first_entry[c], first_entry[c + 1]):
+                    a = answer[e] - schur.n_answers
                     if a >= 0:
                         for j in range(m):
-                            sums_x[a, j] += schur.value[e] * x[c, j]
+                            sums_x[a, j] += values[e] * x[c, j]
             for a in range(n_rules):
                 for j in range(m):
-                    p_new = relax * sums_x[a, j] + (1.0 - relax) * s[a, j] + t[a, j]
-                    kept = p_new
+                    p_new: float = relax * sums_x[a, j] + (1.0 - relax) * s[a, j] + t[a, j]
+                    kept: float = p_new
                     if kept > most[a, j]:
                         kept = most[a, j] + max(kept - most[a, j] - room[a], 0.0)
                     primal = max(primal, abs(sums_x[a, j] - kept))
@@ -293,5 +380,5 @@ def admm_steps(
                     s[a, j] = kept
                     t[a, j] = p_new - kept
         if primal <= tolerance and dual <= tolerance:
-            return step + 1, primal, dual, -h
-    return steps, primal, dual, -h
+            return step + 1, primal, dual, -h_array
+    return steps, primal, dual, -h_array

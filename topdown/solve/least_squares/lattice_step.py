@@ -15,8 +15,15 @@ from topdown.arrays import Floats, Ints
 from topdown.solve.lattice import Lattice
 from topdown.solve.least_squares.admm import Iterate, PenaltySchedule
 from topdown.solve.least_squares.dense_steps import penalty_schedule, plain_step, proportional_start
-from topdown.solve.least_squares.kernels_dense import State
-from topdown.solve.least_squares.kernels_lattice import Axes, Children, apply_sums, lattice_steps, linear_step
+from topdown.solve.least_squares.kernels_admm import (
+    Axes,
+    Children,
+    LatticeRoom,
+    State,
+    apply_sums,
+    lattice_steps,
+    linear_step,
+)
 from topdown.solve.least_squares.problem import PerChild, Problem, Solution
 
 
@@ -73,10 +80,11 @@ class LatticeQuadratic:
         for j, factors in enumerate(self._factors):
             open_rows = np.flatnonzero(self.at[:, j] >= 0)
             at = self.at[open_rows, j]
-            full, image = np.zeros((len(factors[0]), n_product)), np.empty((len(factors[0]), n_product))
-            full.reshape(-1)[at] = z[open_rows, j]
-            apply_sums(factors, self.axes, full, image, np.empty_like(full), np.empty_like(full))
-            out[open_rows, j] = image.reshape(-1)[at]
+            full = np.zeros(len(factors[0]) * n_product)
+            full[at] = z[open_rows, j]
+            image, sums, of_sums = np.empty_like(full), np.empty_like(full), np.empty_like(full)
+            apply_sums(factors.reshape(-1), self.axes, full, image, sums, of_sums)
+            out[open_rows, j] = image[at]
         return out
 
     def block(self, j: int, rows: Ints) -> Floats:
@@ -194,6 +202,7 @@ class LatticeStep:
         linear_step(
             self.beyond.axes, self._children, self._plain.frame(rho), _step_state(at), np.empty(shape), np.empty(shape),
             np.empty(len(self._g)), np.zeros((bounds.n_groups, shape[1])), self._pushed,
+            LatticeRoom(len(self._pushed), len(self._g)),
         )  # fmt: skip
         bound = bounds.signed(-rho * self._plain.bound_ratio * at.w)
         return Solution(at.z.copy(), self._pushed.copy(), bound, np.zeros_like(at.t), taken)

@@ -125,7 +125,7 @@ class LinearStep:
             across,
             np.ascontiguousarray(across.T),
         )
-        self.blocks = blocks
+        self.blocks, self.lower, self.across = blocks, lower, across
 
     def _factor_groups(self) -> csr_array:
         """Return the inverse of the groups' complement, as a matrix of small blocks."""
@@ -163,9 +163,9 @@ class LinearStep:
         y = apply_tree(self.tree, -self.quadratic.gradient(x))
         right = self.crossing @ y
         left = self.groups @ y - self.fixed.left(x)
-        right -= self.schur.across_t @ left
-        mu = self.schur.lower_t @ (self.schur.lower @ right)
-        h = self.blocks @ left - self.schur.across @ mu
+        right -= self.across.T @ left
+        mu = self.lower.T @ (self.lower @ right)
+        h = self.blocks @ left - self.across @ mu
         self.multipliers = -h
         return np.asarray(x + y - apply_tree(self.tree, self.by_row @ mu + self.groups.T @ h))
 
