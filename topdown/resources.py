@@ -17,7 +17,11 @@ from types import ModuleType
 
 from topdown.errors import ConfigError
 
-KERNELS = ("topdown.solve.kernels_shared",)
+KERNELS = (
+    "topdown.solve.kernels_shared",
+    "topdown.solve.kernels_simplex",
+    "topdown.solve.rounding.kernels_network",
+)
 """Modules that are compiled, of topdown and pgsr."""
 
 _HERE = Path(__file__).resolve().parent
