@@ -21,10 +21,16 @@ from topdown.inputs import read_table, text_columns
 from topdown.model import Histogram
 from topdown.plan import PublicContext, prepare
 from topdown.practice.synth import synth
-from topdown.solve import Tally, gram, make_top_down_solver, project_segments
-from topdown.solve.backends import Network, ortools_flow
+from topdown.solve import Tally, gram, make_top_down_solver, minimum_cost_flow, project_segments
 from topdown.solve.least_squares import Problem, solve_with
-from topdown.solve.rounding import RoundingProblem, build_network, round_by_milp, rounding
+from topdown.solve.rounding import (
+    RoundingNetwork,
+    RoundingProblem,
+    build_network,
+    round_by_milp,
+    rounding,
+    whole_parts,
+)
 
 
 class Answers:
@@ -114,13 +120,14 @@ def test_rounding_beside_its_twins(problems: dict[str, tuple[Problem, RoundingPr
     """The flow must be faster than the integer program and the readable flow."""
     print()
 
-    def ours(problem: RoundingProblem) -> Network:
-        network, _ = build_network(problem, every_cell=False)
-        ortools_flow.minimum_cost_flow(network)
-        return network
+    def ours(problem: RoundingProblem) -> RoundingNetwork:
+        found = build_network(problem, *whole_parts(problem), every_cell=False)
+        assert found is not None
+        minimum_cost_flow(found.network, found.start)
+        return found
 
     for level, (_, problem) in problems.items():
-        network = ours(problem)
+        network = ours(problem).network
         base = cpu_seconds(lambda p=problem: ours(p))
         milp = cpu_seconds(lambda p=problem: round_by_milp(p))
         slow = cpu_seconds(lambda n=network: networkx_flow.minimum_cost_flow(n))

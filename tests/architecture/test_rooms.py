@@ -49,7 +49,6 @@ EDGE_ONLY = {
     "pulp",
     "gurobipy",
     "networkx",
-    "ortools",
     "ray",
     "piqp",
     "clarabel",
@@ -60,7 +59,6 @@ ADAPTERS = {
     "gurobipy": {"topdown/solve/backends/quadratic_solvers.py"},
     "piqp": {"topdown/solve/backends/quadratic_solvers.py"},
     "clarabel": {"topdown/solve/backends/quadratic_solvers.py"},
-    "ortools": {"topdown/solve/backends/ortools_flow.py"},
     "networkx": {"tests/oracles/networkx_flow.py"},
     "pandas": {"topdown/app/planned.py", "topdown/app/read_release.py"},
     "ray": {"topdown/workers/ray.py"},
@@ -205,7 +203,7 @@ def _uses_ray(path: Path) -> bool:
     return any(name.startswith("topdown.workers.ray") for name in imports_of(path))
 
 
-SOLVERS = ("scipy.optimize", "scipy.sparse.csgraph", "ortools", "networkx", "highspy", "clarabel", "piqp")
+SOLVERS = ("scipy.optimize", "scipy.sparse.csgraph", "networkx", "highspy", "clarabel", "piqp")
 
 
 def test_the_solver_calls_others_in_adapters_only() -> None:

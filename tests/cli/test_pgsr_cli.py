@@ -16,7 +16,6 @@ FORBIDDEN = (
     "scipy",
     "pyarrow",
     "pandas",
-    "ortools",
     "matplotlib",
     "pulp",
     "networkx",

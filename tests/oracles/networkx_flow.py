@@ -1,11 +1,11 @@
-"""Minimum-cost flow with networkx: the readable twin of the default backend. Slow; for tests and small cases."""
+"""Minimum-cost flow with networkx: the readable twin of `topdown.solve.flows`. Slow; for tests and small cases."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from topdown.arrays import Ints
-from topdown.solve.backends import Network
+from topdown.solve import Network
 
 
 def minimum_cost_flow(network: Network) -> Ints | None:

@@ -15,9 +15,8 @@ from tests.oracles import networkx_flow
 from tests.oracles import solver_twins as reference
 from tests.property.test_solve_rounding import make_problem
 from topdown.plan import MOST_FLOW_COST, MOST_ROUNDING_WEIGHT, most_flow_nodes
-from topdown.solve import Tally, make_top_down_solver
-from topdown.solve.backends import Network, minimum_cost_flow
-from topdown.solve.rounding import LARGEST_COST, UNIT, build_network, round_table
+from topdown.solve import LARGEST_COST, Network, Tally, make_top_down_solver, minimum_cost_flow
+from topdown.solve.rounding import UNIT, build_network, round_table, whole_parts
 
 
 @pytest.mark.parametrize(
@@ -44,7 +43,7 @@ def test_no_network_has_more_nodes_than_planned_for(policy: str, seed: int) -> N
     plan, geography = census.context.plan, census.context.geography
     for depth, problem in problems:
         if problem.is_flow:
-            network, _ = build_network(problem, every_cell=True)
+            network = build_network(problem, *whole_parts(problem), every_cell=True).network
             weight = max(step.weight for step in plan.levels[depth].rounding)
             assert len(network.supplies) + 1 <= most_flow_nodes(plan, geography, depth)
             assert np.abs(network.costs).max(initial=0) <= UNIT * weight
@@ -79,7 +78,7 @@ def long_path(n: int, cost: int) -> Network:
     costs = np.concatenate([np.full(n - 1, -cost), np.full(n - 1, cost)])
     supplies = np.zeros(n, dtype=np.int64)
     supplies[[0, -1]] = 12, -12
-    return Network(*ends, np.full(2 * (n - 1), 10), costs, supplies, np.zeros(0, dtype=np.int64))
+    return Network(*ends, np.full(2 * (n - 1), 10), costs, supplies)
 
 
 @pytest.mark.parametrize("cost", [1_000, 2**40, 2**50])

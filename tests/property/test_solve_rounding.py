@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.oracles import networkx_flow
 from tests.oracles import solver_twins as reference
 from topdown.errors import InternalError
-from topdown.solve import FixedTable, LowerBounds
-from topdown.solve.backends import minimum_cost_flow
+from topdown.solve import FixedTable, LowerBounds, minimum_cost_flow
 from topdown.solve.backends import scipy_programs as integer_program
 from topdown.solve.rounding import (
     NoFlow,
@@ -23,6 +22,7 @@ from topdown.solve.rounding import (
     laminar_positions,
     round_by_milp,
     round_table,
+    whole_parts,
 )
 
 
@@ -141,9 +141,12 @@ def test_exact_totals_are_met_exactly(seed: int) -> None:
 @given(st.integers(0, 1_000_000))
 @settings(max_examples=60, deadline=None)
 def test_two_flow_solvers_agree_on_the_cost(seed: int) -> None:
-    """OR-Tools and networkx must find flows of equal cost, or one of the two is wrong."""
-    network, _ = build_network(make_problem(seed, n=7, m=3), every_cell=True)
-    fast, slow = minimum_cost_flow(network), networkx_flow.minimum_cost_flow(network)
+    """The compiled simplex and networkx must find flows of equal cost, or one of the two is wrong."""
+    problem = make_problem(seed, n=7, m=3)
+    rounding = build_network(problem, *whole_parts(problem), every_cell=True)
+    assert rounding is not None
+    network = rounding.network
+    fast, slow = minimum_cost_flow(network, rounding.start), networkx_flow.minimum_cost_flow(network)
     assert fast is not None
     assert slow is not None
     assert int(slow @ network.costs) == int(fast @ network.costs)

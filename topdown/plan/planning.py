@@ -206,8 +206,8 @@ MOST_NUMBER = 2**63 - 1  # of numerator and denominator in measurement files
 MOST_RATIO = 10**6  # between the variances of one level: beyond, least squares in float64 do not converge
 MOST_ROUNDING_WEIGHT = 10**6  # of one person of rounding error
 MOST_FLOW_COST = (
-    2**61 // 10**6
-)  # largest weight times nodes of a flow network: `rounding.LARGEST_COST` in persons
+    2**60 // 10**6
+)  # largest weight times nodes of a flow network: `flows.LARGEST_COST` in persons
 
 
 def check_solvable(plan: Plan, geography: Geography, *, is_extension: bool) -> None:

@@ -161,7 +161,7 @@ def words_of(policy: ReleaseChain) -> StatementWords:
 CERTIFICATE = "certificate.json"
 
 
-SOFTWARE = ("numba", "numpy", "ortools", "pyarrow", "scipy")
+SOFTWARE = ("numba", "numpy", "pyarrow", "scipy")
 
 
 DELTA_DIGITS = 10

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from topdown.solve.flows import LARGEST_COST, Network, minimum_cost_flow
     from topdown.solve.group_constraints import (
         Bounds,
         FamilyConstraints,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHANGED",
+    "LARGEST_COST",
     "AnswersInMemory",
     "Bounds",
     "Checkpoints",
@@ -96,6 +98,7 @@ __all__ = [
     "MeasurementParts",
     "MeasurementReader",
     "MemorySource",
+    "Network",
     "Node",
     "OwnObjective",
     "PassRows",
@@ -134,6 +137,7 @@ __all__ = [
     "make_lattice",
     "make_partitioner",
     "make_top_down_solver",
+    "minimum_cost_flow",
     "most_dense_rows",
     "node_ranges",
     "node_runs",

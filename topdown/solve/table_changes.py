@@ -33,8 +33,8 @@ from topdown.model import (
     soft_rule_rows,
 )
 from topdown.plan import Plan, PublicContext
-from topdown.solve.backends import Network, ortools_flow
 from topdown.solve.backends.scipy_programs import IMPOSSIBLE, OPTIMAL, minimise_integer
+from topdown.solve.flows import Network, minimum_cost_flow
 from topdown.solve.solved_parts import Node, Tally
 
 
@@ -176,9 +176,7 @@ def least_change(
         return None
     np.subtract.at(supplies, tails, low)
     np.add.at(supplies, heads, low)
-    flows = ortools_flow.minimum_cost_flow(
-        Network(tails, heads, high - low, cost, supplies, np.zeros(0, dtype=np.int64))
-    )
+    flows = minimum_cost_flow(Network(tails, heads, high - low, cost, supplies))
     if flows is None:
         return None
     return flows[:n], int((flows * cost).sum())

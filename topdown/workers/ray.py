@@ -25,7 +25,7 @@ from topdown.errors import ConfigError
 from topdown.process import use_system_allocator
 from topdown.workers.tasks import Pending, RemoteWorkers, ReportLoss, WorkerLostError, refuse_confidential
 
-COMPARED_PACKAGES = ("census-topdown", "numpy", "scipy", "numba", "ortools", "pyarrow")
+COMPARED_PACKAGES = ("census-topdown", "numpy", "scipy", "numba", "pyarrow")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pgsr
 import topdown
 
 MOST_NAMES = 33
-HEAVY = {"numpy", "pyarrow", "pandas", "scipy", "numba", "ortools", "click", "msgspec"}
+HEAVY = {"numpy", "pyarrow", "pandas", "scipy", "numba", "click", "msgspec"}
 LOADED = "import sys, topdown; print(*{name.partition('.')[0] for name in sys.modules})"
 ROOMS = """
 import topdown.plan.preparation

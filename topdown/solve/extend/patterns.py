@@ -28,8 +28,8 @@ from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model import Histogram, LaminarFamily, distinct_rows, laminar_family
 from topdown.plan import PublicContext
-from topdown.solve.backends import Network, ortools_flow
 from topdown.solve.backends import scipy_programs as bipartite_flow
+from topdown.solve.flows import Network, minimum_cost_flow
 
 
 def own_demands(order: LaminarFamily, need: Ints) -> Ints:
@@ -143,10 +143,8 @@ def _cheapest_reserves(supply: Ints, reach: Bools, demand: Ints, free: Bools) ->
     tails = np.concatenate([i, np.arange(n)])
     heads = np.concatenate([n + b, np.full(n, n + m)])  # the last node takes those whom no demand takes
     costs = np.concatenate([~free[i, b], np.zeros(n, dtype=bool)]).astype(np.int64)
-    network = Network(
-        tails, heads, supply[tails], costs, np.concatenate([supply, -demand, [-spare]]), np.arange(len(i))
-    )
-    flows = ortools_flow.minimum_cost_flow(network)
+    supplies = np.concatenate([supply, -demand, [-spare]])
+    flows = minimum_cost_flow(Network(tails, heads, supply[tails], costs, supplies))
     if flows is None:
         return None
     out = np.zeros((n, m), dtype=np.int64)

@@ -13,16 +13,22 @@ if TYPE_CHECKING:
         laminar_positions,
         level_bounds,
     )
-    from topdown.solve.rounding.flow_network import UNIT, RoundingProblem, build_network, whole_parts
-    from topdown.solve.rounding.rounding import LARGEST_COST, check_rounding, round_by_milp, round_table
+    from topdown.solve.rounding.flow_network import (
+        UNIT,
+        RoundingNetwork,
+        RoundingProblem,
+        build_network,
+        whole_parts,
+    )
+    from topdown.solve.rounding.rounding import check_rounding, round_by_milp, round_table
 
 __all__ = [
-    "LARGEST_COST",
     "UNIT",
     "LevelBounds",
     "NoFlow",
     "NoFlowReason",
     "RoundingChain",
+    "RoundingNetwork",
     "RoundingProblem",
     "build_network",
     "check_rounding",

@@ -16,13 +16,12 @@ import numpy as np
 
 from topdown.arrays import Floats, Ints
 from topdown.model import FlowArcs
-from topdown.solve.backends import Network
-from topdown.solve.group_constraints import Bounds, FixedTable, occurring
+from topdown.solve.flows import FlowStart, Network
+from topdown.solve.group_constraints import Bounds, FixedTable
 from topdown.solve.rounding.chain import BoundPositions, NoFlow
+from topdown.solve.rounding.kernels_network import laminar_network
 
-
-class UnroundableError(Exception):
-    """No way of rounding up the chosen cells meets the constraints."""
+NONE, NO_ROWS = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,50 +70,6 @@ class RoundingProblem:
         """(table, answer) of each lower bound that is mandatory flow."""
         return () if isinstance(self.bound_places, NoFlow) else self.bound_places
 
-    @property
-    def placed(self) -> tuple[tuple[int, FixedTable], ...]:
-        """Exact tables that are mandatory flow, each with its place in the chain."""
-        found = [(0, self.totals), (self.exact_place, self.exact)]
-        return tuple((place, table) for place, table in found if table.n_groups and place is not None)
-
-
-def child_networks(
-    problem: RoundingProblem, whole: Ints, most: Ints, supplies: Ints
-) -> tuple[FlowArcs, Ints, Ints]:
-    """Join the children's networks for people who pass from a child's total to their kinds.
-
-    Whole parts enter at the totals and leave at their kinds; flow that bounds force is taken out beforehand.
-
-    Args:
-        problem: with limits and arcs. whole: whole parts. most: int64 (m,), most people at each child.
-        supplies: int64, of the nodes so far, of which 1 + j is the total of child j.
-
-    Returns:
-        arcs with `high` as capacity, the node of each (kind, child), supplies of all nodes.
-
-    Raises:
-        UnroundableError: a bound is beyond everybody who can be there.
-    """
-    m, n_kinds, n_nodes = whole.shape[1], problem.bounds.n_groups, len(supplies)
-    kind_node = np.zeros((n_kinds, m), dtype=np.int64)
-    parts = []
-    for j, arcs in enumerate(problem.arcs):
-        place = n_nodes - 1 + np.arange(arcs.n_nodes)
-        place[0] = 1 + j
-        kind_node[:, j] = place[1 : 1 + n_kinds]
-        n_nodes += arcs.n_nodes - 1
-        parts.append((place[arcs.tails], place[arcs.heads], arcs.low, np.minimum(arcs.high, most[j])))
-    tails, heads, low, high = (np.concatenate(part) for part in zip(*parts, strict=True))
-    if (high < low).any():
-        raise UnroundableError
-    supplies = np.concatenate([supplies, np.zeros(n_nodes - len(supplies), dtype=np.int64)])
-    supplies[1 : 1 + m] += whole.sum(axis=0)
-    for nodes, held in zip(kind_node, problem.bounds.sums(whole), strict=True):
-        supplies[nodes] -= held
-    np.subtract.at(supplies, tails, low)
-    np.add.at(supplies, heads, low)
-    return FlowArcs(tails, heads, low, high - low, n_nodes), kind_node, supplies
-
 
 UNIT = 1_000_000  # integer cost of one person of error
 
@@ -130,153 +85,67 @@ def whole_parts(problem: RoundingProblem) -> tuple[Ints, Floats]:
     return whole.astype(np.int64), fraction
 
 
-def build_network(problem: RoundingProblem, *, every_cell: bool) -> tuple[Network, Ints]:
-    """Return the network and the whole parts that the flow adds to.
+@dataclass(frozen=True, eq=False)
+class RoundingNetwork:
+    """A rounding as a flow.
+
+    Args:
+        network: its first `len(cell_arcs)` arcs put one unit in a (row, child).
+        cell_arcs: their flat indices row * m + child.
+        start: a flow to start from.
+    """
+
+    network: Network
+    cell_arcs: Ints
+    start: FlowStart
+
+
+def build_network(
+    problem: RoundingProblem, whole: Ints, fraction: Floats, *, every_cell: bool
+) -> RoundingNetwork | None:
+    """Return the network of what is added to whole parts; None if cells that may go up cannot meet a sum or bound.
 
     Args:
         problem: with `bound_places` (see `laminar_positions`).
+        whole, fraction: as from `whole_parts`.
         every_cell: let any allowed cell go one up, not only those with a fraction.
-
-    Raises:
-        UnroundableError: the cells that may go up cannot meet a sum or a bound.
     """
-    m = problem.estimate.shape[1]
-    through_kinds = len(problem.arcs) > 0
-    whole, fraction = whole_parts(problem)
-    up = problem.allowed & ((fraction > 0) | every_cell)
-    row, child = np.nonzero(up)
-    w = problem.weights
-    part = fraction[row, child]
-    cost = [np.rint(UNIT * w[-1] * (1 - 2 * part)).astype(np.int64)]
-    # Nodes: one a (table, answer, child) that occurs, then one sink a row (or one for all at the root).
-    depth = len(problem.chain) - 1
-    keys = [problem.chain[t] for t in range(depth)]
-    node_of: list[Ints] = []  # of each entry that may go up
-    first_node: list[int] = [1]
-    occurs: list[Ints] = []
-    for key in keys:
-        if through_kinds and not occurs:
-            present, number = np.arange(m), child  # every child's people pass through its network
-        else:
-            present, number = occurring(key[row] * m + child)
-        node_of.append(number)
-        occurs.append(present)
-        first_node.append(first_node[-1] + len(present))
-    known = problem.sums >= 0
-    free = not known.all()  # rows without a known sum share one sink, which comes first
-    sink_of_row = first_node[-1] + np.where(known, np.cumsum(known) - 1 + free, 0)
-    supplies = np.zeros(first_node[-1] + free + int(known.sum()), dtype=np.int64)
-    bottom = first_node[depth - 1] + node_of[depth - 1] if depth else np.zeros(len(row), dtype=np.int64)
-    tails, heads, capacities = [bottom], [sink_of_row[row]], [np.ones(len(row), dtype=np.int64)]
-    if through_kinds:
-        inner, kind_node, supplies = child_networks(problem, whole, (whole + up).sum(axis=0), supplies)
-        tails = [bottom if depth > 1 else kind_node[problem.bounds.of[row], child], inner.tails]
-        heads, capacities = [*heads, inner.heads], [*capacities, inner.high]
-        cost.append(np.zeros(len(inner.tails), dtype=np.int64))
-    certain = {place for place, _ in problem.placed}
-    for t in range(depth):
-        base, value, most = _tree_values(problem, t, occurs[t], whole, up)
-        head = first_node[t] + np.arange(len(occurs[t]))
-        tail = np.zeros(len(occurs[t]), dtype=np.int64)
-        if t:
-            tail[node_of[t]] = first_node[t - 1] + node_of[t - 1]
-            if t == 1 and through_kinds:
-                tail[node_of[t]] = kind_node[problem.bounds.of[row], child]
-        must = _units_of_codes(occurs[t], *_forced_units(problem, t, whole))
-        if t in certain:
-            most = must
-        if (most < must).any() or (must < 0).any():
-            raise UnroundableError
-        forced = np.flatnonzero(must)
-        np.subtract.at(supplies, tail[forced], must[forced])
-        np.add.at(supplies, head[forced], must[forced])
-        for capacity, slope in _l1_pieces(base + must, value, most - must):
-            keep = capacity > 0
-            tails.append(tail[keep])
-            heads.append(head[keep])
-            capacities.append(capacity[keep])
-            cost.append(np.rint(UNIT * w[t] * slope[keep]).astype(np.int64))
-    left = (problem.sums - whole.sum(axis=1))[known]
-    if free:
-        counted = problem.totals.n_groups > 0
-        rest = int(problem.totals.answers.sum() - whole.sum() - left.sum()) if counted else len(row)
-        left = np.concatenate([[rest], left])
-        if not counted:  # no known total: a unit may stay at home for nothing
-            tails.append(np.array([0]))
-            heads.append(np.array([first_node[-1]]))
-            capacities.append(np.array([rest]))
-            cost.append(np.array([0]))
-    if (left < 0).any():
-        raise UnroundableError
-    supplies[first_node[-1] : first_node[-1] + len(left)] -= left
-    supplies[0] += int(left.sum())
-    network = Network(
-        np.concatenate(tails).astype(np.int64),
-        np.concatenate(heads).astype(np.int64),
-        np.concatenate(capacities).astype(np.int64),
-        np.concatenate(cost).astype(np.int64),
-        supplies,
-        (row * m + child).astype(np.int64),
+    up = problem.allowed if every_cell else problem.allowed & (fraction > 0)
+    bounds, places, exact_place = problem.bounds, problem.places, problem.exact_place
+    lower = bounds.lower if places else NO_ROWS
+    exact = NO_ROWS if exact_place is None else problem.exact.answers
+    first, sizes, inner = NONE, NONE, np.zeros((4, 0), dtype=np.int64)
+    if problem.arcs:
+        parts = [(a.tails, a.heads, a.low, a.high) for a in problem.arcs]
+        inner = np.stack([np.concatenate(part) for part in zip(*parts, strict=True)])
+        first = np.cumsum([0, *(len(a.tails) for a in problem.arcs)])
+        sizes = np.array([a.n_nodes for a in problem.arcs])
+    found = laminar_network(
+        np.ascontiguousarray(problem.estimate),
+        whole,
+        fraction,
+        up.reshape(-1),
+        problem.sums,
+        problem.chain,
+        np.array(problem.weights, dtype=np.int64),
+        bounds.of,
+        np.ascontiguousarray(lower),
+        np.array([table for table, _ in places], dtype=np.int64),
+        problem.totals.of,
+        np.ascontiguousarray(problem.totals.answers),
+        problem.exact.of,
+        np.ascontiguousarray(exact),
+        -1 if exact_place is None else exact_place,
+        bounds.of,
+        first,
+        sizes,
+        inner,
+        UNIT,
+        SNAP,
     )
-    return network, whole
-
-
-def _forced_units(problem: RoundingProblem, t: int, whole: Ints) -> tuple[Ints, Ints]:
-    """Return codes (answer * m + child) of table t and the units that bounds and exact tables force through them."""
-    m = whole.shape[1]
-    codes, units = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    places, bounds = problem.places, problem.bounds
-    here = np.array([b for b, (table, _) in enumerate(places) if table == t], dtype=np.int64)
-    answers = np.array([places[b][1] for b in here], dtype=np.int64)
-    bound, child = np.nonzero(bounds.lower[here] > 0)
-    short = (bounds.lower - bounds.sums(whole))[here][bound, child]
-    codes.append(answers[bound][short > 0] * m + child[short > 0])
-    units.append(short[short > 0])
-    for table in (table for place, table in problem.placed if place == t):
-        answer_of = np.zeros(table.n_groups, dtype=np.int64)
-        answer_of[table.of] = problem.chain[t]
-        codes.append((answer_of[:, None] * m + np.arange(m)).reshape(-1))
-        units.append(table.left(whole).reshape(-1))
-    found, last = np.unique(np.concatenate(codes)[::-1], return_index=True)  # an exact table outdoes a bound
-    return found, np.concatenate(units)[::-1][last]
-
-
-def _units_of_codes(occurs: Ints, codes: Ints, units: Ints) -> Ints:
-    """Return the units of each occurring code; UnroundableError if some belong to a code that does not occur."""
-    must = np.zeros(len(occurs), dtype=np.int64)
-    place = np.searchsorted(occurs, codes)
-    inside = place < len(occurs)
-    inside[inside] = occurs[place[inside]] == codes[inside]
-    if units[~inside].any():
-        raise UnroundableError
-    must[place[inside]] = units[inside]
-    return must
-
-
-def _tree_values(
-    problem: RoundingProblem,
-    t: int,
-    occurs: Ints,
-    whole: Ints,
-    up: np.ndarray[tuple[int, int], np.dtype[np.bool_]],
-) -> tuple[Ints, Floats, Ints]:
-    """Whole part, estimate and largest increase of each occurring (answer, child) of table t."""
-    m = problem.estimate.shape[1]
-    code = (problem.chain[t][:, None] * m + np.arange(m)[None, :]).reshape(-1)
-    size = (int(problem.chain[t].max(initial=0)) + 1) * m
-    base: Ints = np.bincount(code, weights=whole.reshape(-1), minlength=size).astype(
-        np.int64
-    )  # exact: below 2^53
-    value = np.bincount(code, weights=problem.estimate.reshape(-1), minlength=size).astype(np.float64)
-    most: Ints = np.bincount(code[up.reshape(-1)], minlength=size)
-    return base[occurs], value[occurs], most[occurs]
-
-
-def _l1_pieces(base: Ints, value: Floats, most: Ints) -> list[tuple[Ints, Floats]]:
-    """Cut |base + y - value| for y = 0..most into runs of constant slope: [(length, slope), ...]."""
-    goal = np.floor(value + SNAP)
-    part = np.clip(value - goal, 0.0, 1.0)
-    down = np.clip(goal.astype(np.int64) - base, 0, most)
-    middle = np.clip(goal.astype(np.int64) + 1 - base, 0, most) - down
-    ones = np.ones(len(base))
-    return [(down, -ones), (middle, 1 - 2 * part), (most - down - middle, ones)]
+    if found is None:
+        return None
+    tails, heads, capacities, costs, supplies, cell_arcs, flows, above = found
+    return RoundingNetwork(
+        Network(tails, heads, capacities, costs, supplies), cell_arcs, FlowStart(flows, above)
+    )

@@ -15,11 +15,10 @@ from scipy.sparse import coo_array
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError, NoSplitError
-from topdown.solve.backends import Network, ortools_flow
 from topdown.solve.backends.scipy_programs import RoundingProgram, UndecidedError
+from topdown.solve.flows import is_feasible, is_optimal, minimum_cost_flow
 from topdown.solve.group_constraints import RowGroups, occurring, signed_classes
-from topdown.solve.kernels_shared import has_negative_cycle
-from topdown.solve.rounding.flow_network import RoundingProblem, UnroundableError, build_network, whole_parts
+from topdown.solve.rounding.flow_network import RoundingProblem, build_network, whole_parts
 
 MAX_CUTS = 500
 
@@ -108,9 +107,6 @@ def _broken_limits(
     return coo_array(signs.astype(np.float64)), most.astype(np.float64)
 
 
-LARGEST_COST = 2**61  # of an arc, times nodes of the network: costs of its paths add up exactly in 64 bits
-
-
 FIX = "check the public facts below this node for constraints that exclude each other"
 
 
@@ -162,37 +158,23 @@ def _by_program(problem: RoundingProblem, by_flow: Rounded | None) -> Rounded:
 
 
 def _by_flow(problem: RoundingProblem) -> Rounded:
+    whole, fraction = whole_parts(problem)
     for every_cell in (False, True):
-        try:
-            network, whole = build_network(problem, every_cell=every_cell)
-        except UnroundableError:
+        rounding = build_network(problem, whole, fraction, every_cell=every_cell)
+        if rounding is None:
             continue
-        flows = ortools_flow.minimum_cost_flow(network)
+        flows = minimum_cost_flow(rounding.network, rounding.start)
         if flows is None:
             continue
-        inside = ((flows >= 0) & (flows <= network.capacities)).all()
-        balance = network.supplies.copy()
-        np.subtract.at(balance, network.tails, flows)
-        np.add.at(balance, network.heads, flows)
-        if not inside or balance.any():
+        if not is_feasible(rounding.network, flows):
             raise InternalError("the flow solver returned a flow that is not feasible")
         counts = whole.reshape(-1).copy()
-        counts[network.cell_arcs] += flows[: len(network.cell_arcs)]
-        return Rounded(counts.reshape(whole.shape), _is_optimal(network, flows), "flow")
+        counts[rounding.cell_arcs] += flows[: len(rounding.cell_arcs)]
+        return Rounded(counts.reshape(whole.shape), is_optimal(rounding.network, flows), "flow")
     raise NoSplitError(
         "no whole table satisfies the constraints of this split",
         code="I010",
         fix=FIX,
-    )
-
-
-def _is_optimal(network: Network, flows: Ints) -> bool:
-    """Tell whether no flow costs less; not asked where costs are too large to add up exactly."""
-    n_nodes = len(network.supplies)
-    if int(np.abs(network.costs).max(initial=0)) * (n_nodes + 1) > LARGEST_COST:
-        return False
-    return not has_negative_cycle(
-        network.tails, network.heads, network.capacities, network.costs, flows, n_nodes
     )
 
 
