@@ -26,17 +26,13 @@ if TYPE_CHECKING:
     from topdown.privacy.accountant.calibrate import (
         budget_scale,
         discrete_gaussian_variance,
-        variance_reductions,
     )
     from topdown.privacy.accountant.composition import Composition, Float64Engine
     from topdown.privacy.accountant.conversions import (
         bun_steinke,
         canonne_kamath_steinke,
-        compose_pure,
-        compose_zcdp,
         gaussian_epsilon,
         solve_epsilon,
-        zcdp_of_gaussian,
         zcdp_of_pure,
     )
     from topdown.privacy.accountant.events import (
@@ -104,8 +100,6 @@ __all__ = [
     "bun_steinke",
     "canonne_kamath_steinke",
     "compose_noise",
-    "compose_pure",
-    "compose_zcdp",
     "delta_above",
     "dhc2020_document",
     "dhc_paths",
@@ -123,9 +117,7 @@ __all__ = [
     "solve_epsilon",
     "tilted",
     "trade_off_from_deltas",
-    "variance_reductions",
     "worst_epsilon",
-    "zcdp_of_gaussian",
     "zcdp_of_pure",
 ]
 __getattr__ = lazy_face(__name__, __file__)

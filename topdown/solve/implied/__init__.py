@@ -18,13 +18,8 @@ if TYPE_CHECKING:
         Combinations,
         GroupLeaf,
         Groups,
-        assign_to_groups,
-        group_flow_system,
         group_leaf_system,
         implied_by_groups,
-        maximum_flow,
-        split_group_totals,
-        violated_subset,
     )
     from topdown.solve.implied.level_verdicts import (
         VerdictInputs,
@@ -55,7 +50,6 @@ if TYPE_CHECKING:
         flat_table,
         implied_by_margins,
         margin_leaf_system,
-        split_margin_table,
     )
 
 __all__ = [
@@ -73,12 +67,10 @@ __all__ = [
     "System",
     "VerdictInputs",
     "arranged_tables",
-    "assign_to_groups",
     "eliminate",
     "equivalent",
     "facets",
     "flat_table",
-    "group_flow_system",
     "group_leaf_system",
     "implied_by_groups",
     "implied_by_margins",
@@ -86,7 +78,6 @@ __all__ = [
     "judge_levels",
     "kind_names",
     "margin_leaf_system",
-    "maximum_flow",
     "minimal_system",
     "node_constraints",
     "node_lines",
@@ -95,11 +86,8 @@ __all__ = [
     "public_constraints",
     "row_text",
     "selection_text",
-    "split_group_totals",
-    "split_margin_table",
     "system_lines",
     "verdicts",
-    "violated_subset",
     "worst_case_facts",
 ]
 
