@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from topdown.privacy.accountant.conversions import (
         bun_steinke,
         canonne_kamath_steinke,
-        gaussian_epsilon,
         solve_epsilon,
         zcdp_of_pure,
     )
@@ -56,20 +55,12 @@ if TYPE_CHECKING:
         compose_noise,
     )
     from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature, tilted
-    from topdown.privacy.accountant.gaussian_loss import (
-        ball_of,
-        ends,
-        float_exp,
-        loss_distribution,
-        precision,
-        quotient,
-    )
+    from topdown.privacy.accountant.gaussian_loss import ends, float_exp, precision, quotient
     from topdown.privacy.accountant.trade_off import trade_off_from_deltas
-    from topdown.privacy.accountant.whole_loss import BOUND_METHOD, MIXED_METHOD, WholeLoss
+    from topdown.privacy.accountant.whole_loss import BOUND_METHOD, WholeLoss
 
 __all__ = [
     "BOUND_METHOD",
-    "MIXED_METHOD",
     "BallQuadrature",
     "ComposedEvent",
     "ComposedLoss",
@@ -95,7 +86,6 @@ __all__ = [
     "WorstPair",
     "account_document",
     "all_pairs",
-    "ball_of",
     "budget_scale",
     "bun_steinke",
     "canonne_kamath_steinke",
@@ -107,8 +97,6 @@ __all__ = [
     "ends",
     "flatten",
     "float_exp",
-    "gaussian_epsilon",
-    "loss_distribution",
     "pair_composition",
     "parse_rhos",
     "precision",

@@ -7,7 +7,6 @@ from topdown.lazy import lazy_face
 if TYPE_CHECKING:
     from topdown.solve.backends.ortools_flow import Network, minimum_cost_flow
     from topdown.solve.backends.quadratic_solvers import NAMES
-    from topdown.solve.backends.scipy_programs import ATTEMPTS, UndecidedError
 
 __all__ = ["ATTEMPTS", "NAMES", "Network", "UndecidedError", "minimum_cost_flow"]
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         facets,
         kind_names,
         node_constraints,
-        node_lines,
         selection_text,
     )
     from topdown.solve.implied.group_theorems import (
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
         EXAMPLES,
         Example,
         LeafMargins,
-        MarginTable,
         flat_table,
         implied_by_margins,
         margin_leaf_system,
@@ -60,7 +58,6 @@ __all__ = [
     "GroupLeaf",
     "Groups",
     "LeafMargins",
-    "MarginTable",
     "NodeConstraints",
     "Relation",
     "Row",
@@ -80,7 +77,6 @@ __all__ = [
     "margin_leaf_system",
     "minimal_system",
     "node_constraints",
-    "node_lines",
     "nonnegative_combination",
     "plan_verdicts",
     "public_constraints",

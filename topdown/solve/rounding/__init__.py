@@ -6,7 +6,6 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.solve.rounding.chain import (
-        LevelBounds,
         NoFlow,
         NoFlowReason,
         RoundingChain,
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "LARGEST_COST",
     "UNIT",
-    "LevelBounds",
     "NoFlow",
     "NoFlowReason",
     "RoundingChain",
