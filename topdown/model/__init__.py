@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         laminar_family,
     )
     from topdown.model.constraint_system import (
-        BATCH_LEAVES,
         MAX_KINDS,
         CellPartition,
         ConstraintRow,
