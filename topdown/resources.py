@@ -19,13 +19,10 @@ from topdown.errors import ConfigError
 
 KERNELS = (
     "topdown.solve.kernels_shared",
-<<<<<<< HEAD
     "topdown.solve.least_squares.kernels_admm",
     "topdown.solve.least_squares.kernels_tree",
-=======
     "topdown.solve.kernels_simplex",
     "topdown.solve.rounding.kernels_network",
->>>>>>> w-core
 )
 """Modules that are compiled, of topdown and pgsr."""
 

@@ -8,11 +8,7 @@ from tests.helpers.imports import ROOT, modules
 from topdown.resources import KERNELS
 
 MOST_PARAMETERS = 8
-<<<<<<< HEAD
 COMPILED = {"kernel"}  # numba takes arrays and numbers only, no values
-=======
-COMPILED = {"njit", "kernel"}  # numba takes arrays and numbers only, no values; so do modules in KERNELS
->>>>>>> w-core
 SCREENS = {"command"}  # one parameter for each option of the command line
 NAMED_ONLY = {  # parts of an error, options of a command: each optional, and given by name
     "topdown/errors.py: __init__",
@@ -54,11 +50,7 @@ def test_no_function_takes_more_than_eight_parameters() -> None:
     found = {
         f"{path.relative_to(ROOT)}: {name}"
         for module, path in modules().items()
-<<<<<<< HEAD
         if module not in KERNELS  # which take arrays
-=======
-        if module not in KERNELS
->>>>>>> w-core
         for name in long_lists(path.read_text(encoding="utf-8"))
     }
     assert found == NAMED_ONLY

@@ -1,7 +1,8 @@
-"""Random small trees in lattice form, and whole-tree least squares by one dense matrix: the slow twin."""
+"""Random small trees in lattice form, least squares by one dense matrix, and the way down of the fast estimate."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from topdown.model import (
 )
 from topdown.solve import AnswersInMemory, Lattice, information, make_lattice
 from topdown.solve.tree import Covariances, make_tree
+from topdown.solve.tree import tree_estimate as gls
 
 
 def schema_of(sizes: tuple[int, ...], recoded: tuple[int, ...] = ()) -> Schema:
@@ -146,3 +148,53 @@ def solve_densely(case: Case, exact: tuple[Query, Floats] | None = None) -> Dens
         x = x + gain @ (told[np.unique(label)] - f @ x)
         v = v - gain @ f @ v
     return Dense(leaf, cell, x, v)
+
+
+def down_covariances(tree: Covariances, root: Floats) -> tuple[tuple[Floats, ...], ...]:
+    """Return V of every node, per level and pattern (m, n_components, t, t).
+
+    Args:
+        tree: covariances from below.
+        root: V of the root, (n_components, t, t), conditioned on what is exact there (`root.condition`).
+    """
+    found: list[tuple[Floats, ...]] = [(root[None],)]
+    for above, level in zip(tree.levels[:-1], tree.levels[1:], strict=True):
+        change = [
+            k @ v @ k - k for k, v in zip(above.beyond, found[-1], strict=True)
+        ]  # K (V_u - S) K, where S = K^-1
+        here = []
+        for nodes, spread in zip(level.shape.nodes, level.spread, strict=True):
+            middle = gls.spread_from_parent(above.shape, change, nodes, level.shape, square=True)
+            v = spread + spread @ middle @ spread
+            here.append((v + np.swapaxes(v, -1, -2)) / 2)
+        found.append(tuple(here))
+    return tuple(found)
+
+
+def down_estimates(
+    tree: Covariances,
+    found: gls.NodeEstimates,
+    depth: int,
+    above: Sequence[Floats],
+    nodes: Ints,
+    alone: Floats,
+) -> Floats:
+    """Return x_c = e_c + Sig_c K (x_u - s) of some nodes of one pattern, (m, t, n_product).
+
+    Args:
+        tree, found: from `make_tree` and `estimate`.
+        depth: level of the nodes, not the root's.
+        above: x of their parents' level, by pattern.
+        nodes: int64, all of one pattern. alone: their e.
+    """
+    up, level, lattice = tree.levels[depth - 1], tree.levels[depth], tree.lattice
+    moved = [
+        lattice.apply(k, x - s) for k, x, s in zip(up.beyond, above, found.below[depth - 1], strict=True)
+    ]
+    pattern = level.shape.pattern[nodes[0]]
+    spread = level.spread[pattern]
+    if len(spread) > 1:
+        spread = spread[level.shape.place[nodes]]
+    return alone + lattice.apply(
+        spread, gls.spread_from_parent(up.shape, moved, nodes, level.shape, square=False)
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 
-import networkx as nx
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -20,13 +19,11 @@ from topdown.solve.implied import (
     System,
     eliminate,
     equivalent,
-    group_flow_system,
     group_leaf_system,
     implied_by_groups,
     implied_by_margins,
     is_implied,
     margin_leaf_system,
-    maximum_flow,
     minimal_system,
     nonnegative_combination,
 )
@@ -102,9 +99,7 @@ def test_elimination_finds_lemma_1_and_theorem_3() -> None:
         assert equivalent(implied_by_margins(leaves), eliminate(*margin_leaf_system(leaves)))
     for _ in range(25):
         case = random_groups(rng, 3, 3, 5)
-        by_theorem = implied_by_groups(case)
-        assert equivalent(by_theorem, eliminate(*group_leaf_system(case)))
-        assert equivalent(by_theorem, eliminate(*group_flow_system(case)))
+        assert equivalent(implied_by_groups(case), eliminate(*group_leaf_system(case)))
 
 
 def test_rational_rows_are_scaled() -> None:
@@ -125,30 +120,3 @@ def test_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="more than 5") as caught:
         eliminate(*group_leaf_system(case))
     assert caught.value.code == "C100"
-
-
-def test_maximum_flow_agrees_with_networkx() -> None:
-    """Feasibility and extension rest on this flow; its value, conservation and cut are checked."""
-    rng = np.random.default_rng(15)
-    for _ in range(300):
-        n = int(rng.integers(2, 8))
-        arcs = [
-            (int(a), int(b), int(c) * 10 ** int(rng.integers(0, 12)))
-            for a, b, c in zip(
-                *rng.integers(0, [[n], [n], [9]], size=(3, int(rng.integers(1, 20)))), strict=True
-            )
-            if a != b
-        ]
-        flow = maximum_flow(n, arcs, 0, n - 1)
-        graph = nx.DiGraph()
-        graph.add_nodes_from(range(n))
-        for a, b, c in arcs:
-            before = graph.get_edge_data(a, b, {"capacity": 0})["capacity"]
-            graph.add_edge(a, b, capacity=before + c)
-        assert nx.maximum_flow_value(graph, 0, n - 1) == flow.value
-        assert all(0 <= f <= c for f, (*_, c) in zip(flow.on_arc, arcs, strict=True))
-        for node in range(1, n - 1):
-            into = sum(f for f, (_, b, _) in zip(flow.on_arc, arcs, strict=True) if b == node)
-            assert into == sum(f for f, (a, *_) in zip(flow.on_arc, arcs, strict=True) if a == node)
-        cut = sum(c for a, b, c in arcs if a in flow.source_side and b not in flow.source_side)
-        assert flow.value == cut

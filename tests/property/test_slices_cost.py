@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.helpers.ledgers import with_ledger
-from topdown.app import warm_up
 from topdown.app.pipeline import measure_release
 from topdown.plan import load_context, prepare
 from topdown.practice.synth import synth
@@ -51,7 +50,6 @@ def test_slices_cost_little(tmp_path: Path, reading: list[float]) -> None:
     release = tmp_path / "release"
     measure_release(prepared, release)
     walk = open_release(release, load_context(release))
-    warm_up()
     cutter, geography = make_partitioner(walk), walk.context.geography
     cut, run_leaves = solve.choose_cut(geography, 1)
     rows = solve._solve_above(cutter, LocalWorker(cutter.state), cut, 1, lambda _: None).rows

@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.helpers.dense_tree import Case, Dense, Floats, make_case, never, schema_of, solve_densely
+from tests.helpers.dense_tree import (
+    Case,
+    Dense,
+    Floats,
+    down_covariances,
+    down_estimates,
+    make_case,
+    never,
+    schema_of,
+    solve_densely,
+)
 from topdown.errors import InternalError
 from topdown.model import Query, parse_query
 from topdown.plan import load_invariants, load_schema, load_settings
@@ -66,7 +76,7 @@ def run(case: Case, exact: tuple[Query, Floats] | None = None) -> Fast:
         query = product_query(lattice, exact[0])
         known = [ExactAtRoot(query, spread_evenly(lattice, query, exact[1][exact[0].labels[lattice.cell]]))]
     x0, v0 = condition_on_root(tree, found.linear[0][0][0], found.alone[0][0][0], known)
-    covariances = gls.down_covariances(tree, v0)
+    covariances = down_covariances(tree, v0)
     x = {(0, 0): x0}
     above: list[Floats] = [x0[None]]
     for depth in range(1, len(tree.levels)):
@@ -75,7 +85,7 @@ def run(case: Case, exact: tuple[Query, Floats] | None = None) -> Fast:
             alone = list(zip(shape.nodes, found.alone[depth], strict=True))
         else:
             alone = gls.leaf_estimates(tree, case.answers, 0, len(shape.pattern))
-        here = [gls.down_estimates(tree, found, depth, above, nodes, e) for nodes, e in alone]
+        here = [down_estimates(tree, found, depth, above, nodes, e) for nodes, e in alone]
         for (nodes, _), tables in zip(alone, here, strict=True):
             x |= {(depth, int(node)): table for node, table in zip(nodes, tables, strict=True)}
         above = here

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         mean_deviations,
         spent_on_exact,
         tuned_for_others,
-        view_ledger,
     )
     from topdown.app.planned import changes, opened, opened_again, write_decision
     from topdown.app.preflight import made_up_extension, made_up_people, make_miniature, write_as_charged
@@ -83,7 +82,7 @@ if TYPE_CHECKING:
     from topdown.app.trials import tune, write_simulation
     from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
     from topdown.formats.report_parts import LANGUAGES
-    from topdown.inputs import header_if_readable, read_table, text_columns
+    from topdown.inputs import read_table, text_columns
     from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file
     from topdown.model.constraint_system import ConstraintSystem
     from topdown.model.feasibility import find_contradiction
@@ -202,7 +201,6 @@ __all__ = [
     "fitting_invariants",
     "generate_release",
     "grid_of_wish",
-    "header_if_readable",
     "ignoring_the_rest",
     "interval",
     "is_choice",
@@ -266,7 +264,6 @@ __all__ = [
     "tuned_for_others",
     "verdicts",
     "verify_and_solve",
-    "view_ledger",
     "whole_number",
     "with_ledger_id",
     "write_as_charged",

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     )
     from topdown.inputs.table_reader import (
         LabelIndex,
-        PublicTable,
         TableColumn,
         TableReader,
         header_if_readable,
@@ -49,7 +48,6 @@ __all__ = [
     "DatabaseTable",
     "LabelIndex",
     "MemoryTable",
-    "PublicTable",
     "TableColumn",
     "TableLocation",
     "TableProblem",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         summed_total_variation,
         write_evaluation,
     )
-    from topdown.measure.measurement import MeasureResult, PartDrawer, draw_files, is_measured, measure
+    from topdown.measure.measurement import MeasureResult, PartDrawer, draw_files, measure
     from topdown.measure.record_counts import AggregatedCounts, LeafCounts, SortedRuns
     from topdown.measure.records import (
         MOST_LABELS,
@@ -86,7 +86,6 @@ __all__ = [
     "exact_bytes",
     "exact_values",
     "invariant_exactness",
-    "is_measured",
     "ledger_location",
     "level_drawer",
     "load_records",

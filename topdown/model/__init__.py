@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         laminar_family,
     )
     from topdown.model.constraint_system import (
-        BATCH_LEAVES,
         MAX_KINDS,
         CellPartition,
         ConstraintRow,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
         NodeAnswers,
         arrange_exact_tables,
         complete_totals,
-        deepest_answers,
         exact_contradiction,
         exact_margins,
         exact_tables_of,
@@ -75,9 +73,7 @@ if TYPE_CHECKING:
         InvariantsFile,
         LeafRule,
         Line,
-        NameCells,
         Never,
-        NoMoreThan,
         NoneWhereZero,
         Selection,
         SoftRule,
@@ -111,7 +107,6 @@ if TYPE_CHECKING:
     from topdown.model.sections import Sections, sections_of
     from topdown.model.split_polytopes import (
         FlowArcs,
-        LeafPieces,
         LimitReason,
         LimitUse,
         NodeNumbers,
@@ -123,7 +118,6 @@ if TYPE_CHECKING:
     from topdown.model.support import Support, base_labels
 
 __all__ = [
-    "BATCH_LEAVES",
     "BOUNDLESS",
     "KEYS",
     "KINDS",
@@ -158,7 +152,6 @@ __all__ = [
     "InvariantsFile",
     "KnownStatistic",
     "LaminarFamily",
-    "LeafPieces",
     "LeafRule",
     "LeafTable",
     "Level",
@@ -166,11 +159,9 @@ __all__ = [
     "LimitUse",
     "Line",
     "MergedTable",
-    "NameCells",
     "NarrowColumns",
     "NeighbourChange",
     "Never",
-    "NoMoreThan",
     "NodeAnswers",
     "NodeNumbers",
     "NoneWhereZero",
@@ -196,7 +187,6 @@ __all__ = [
     "common_refinement",
     "complete_totals",
     "compose_mappings",
-    "deepest_answers",
     "distinct_rows",
     "equal_numbers",
     "exact_contradiction",

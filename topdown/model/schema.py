@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -225,7 +224,3 @@ class Schema:
                 )
             out[self.attributes.index(attribute)] = np.array([label in labels for label in attribute.labels])
         return out
-
-    def n_selected(self, values: dict[str, tuple[str, ...]]) -> int:
-        """Return how many cells `select` marks; arguments and errors as there."""
-        return math.prod(int(keep.sum()) for keep in self.kept(values))

@@ -21,7 +21,7 @@ from topdown.optimal_noise.linear_programs import (
     solve_linear_program,
 )
 from topdown.optimal_noise.noise_request import Promise, factor_below
-from topdown.optimal_noise.real_noise import LATTICE_BITS, SPARES, LatticeLaw, RealLoss, RealSquare
+from topdown.optimal_noise.real_noise import LATTICE_BITS, SPARES, RealLoss
 
 Number = TypeVar("Number", float, Fraction)
 
@@ -94,30 +94,6 @@ def worst_at(
     return WorstEvent(shift, tuple(pieces), total)
 
 
-def worst_events(
-    points: Sequence[int], masses: Sequence[Number], growth: Number, sensitivity: int, pad: int = 0
-) -> list[WorstEvent[Number]]:
-    """List the worst event of every shift that matters, the most in excess first; O(N) a shift.
-
-    Args:
-        points: the partition, increasing, in cell widths, N + 1 of them.
-        masses: of the cells, N, >= 0.
-        growth: exp(epsilon), > 0.
-        sensitivity: cell widths between neighbouring answers, >= 1.
-        pad: cells at either end that events do not range over.
-
-    """
-    n = len(masses)
-    above = [m if pad <= j < n - pad else growth - growth for j, m in enumerate(masses)]
-    start, end = points[pad], points[n - pad]
-    found = []
-    for shift in shifts_of(points, sensitivity):
-        event = worst_at(points, above, masses, growth, shift)
-        inner = [(max(a, start), min(b, end)) for a, b in event.pieces]
-        found.append(WorstEvent(shift, tuple((a, b) for a, b in inner if a < b), event.excess))
-    return sorted(found, key=lambda event: event.excess, reverse=True)
-
-
 Shares = Sequence[Fraction]
 
 
@@ -129,58 +105,6 @@ def constant_loss(shares: Shares, width: Fraction, loss: RealLoss) -> Fraction:
         sum((w * loss.mean(y - (k + 1) * width, y - k * width) for k, w in enumerate(shares)), Fraction(0))
         for y in answers
     )
-
-
-def additive_loss(law: LatticeLaw, width: Fraction, loss: RealLoss) -> Fraction:
-    """Return the loss of the noise as it is."""
-    return sum((p * loss.mean(i * width, (i + 1) * width) for i, p in law.items()), Fraction(0))
-
-
-def clamped_loss(law: LatticeLaw, shares: Shares, width: Fraction, loss: RealLoss) -> Fraction:
-    """Return the loss where answer + noise is moved to the interval."""
-    total = Fraction(0)
-    for k, share in enumerate(shares):
-        for i, p in law.items():
-            # the error is the noise, or the way to the end of the interval if that is nearer
-            step, room = (i, len(shares) - 1 - k) if i >= 0 else (-1 - i, k)
-            near = min(step, room)
-            if step == room:
-                total += share * p * _at_moments(loss, near * width, width, Fraction(1, 3), Fraction(1, 6))
-            else:
-                total += share * p * loss.mean(near * width, (near + 1) * width)
-    return total
-
-
-def remapped_loss(law: LatticeLaw, shares: Shares, width: Fraction, loss: RealLoss) -> Fraction:
-    """Return the loss where each cell of answer + noise is answered by the multiple of the width that costs least."""
-    cells: dict[int, list[tuple[Fraction, int, bool]]] = {}
-    for k, share in enumerate(shares):
-        for i, p in law.items():
-            cells.setdefault(k + i, []).append((share * p / 2, k, False))
-            cells.setdefault(k + i + 1, []).append((share * p / 2, k, True))
-    total = Fraction(0)
-    for likely in cells.values():
-        total += min(
-            sum((p * _from_end(loss, y, k, high, width) for p, k, high in likely), Fraction(0))
-            for y in range(len(shares) + 1)
-        )
-    return total
-
-
-def _from_end(loss: RealLoss, y: int, k: int, high: bool, width: Fraction) -> Fraction:
-    """Return the mean loss of answering y widths for an answer in cell k that leans to one of its ends."""
-    low, leans_away = (k - y, high) if y <= k else (y - k - 1, not high)
-    first, second = (Fraction(2, 3), Fraction(1, 2)) if leans_away else (Fraction(1, 3), Fraction(1, 6))
-    return _at_moments(loss, low * width, width, first, second)
-
-
-def _at_moments(
-    loss: RealLoss, start: Fraction, width: Fraction, first: Fraction, second: Fraction
-) -> Fraction:
-    """Return the mean loss at start + width U, start >= 0, from E U and E U^2."""
-    if isinstance(loss, RealSquare):
-        return start * start + 2 * start * width * first + width * width * second
-    return loss.at(start + width * first)
 
 
 MAX_EXCESSES = 60_000

@@ -251,27 +251,3 @@ def _quadratic(loss: ErrorLoss) -> bool:
         d - 3 * c + 3 * b - a for a, b, c, d in zip(values, values[1:], values[2:], values[3:], strict=False)
     ]
     return not any(third)
-
-
-def gaussian_tail(mu: Fraction, j: int) -> tuple[Fraction, Fraction]:
-    """Enclose the least P(X >= j), j >= 1, of one count under Gaussian privacy mu: that of N(0, 1 / mu^2) rounded.
-
-    With a trade-off curve f in the place of a promise, half-line events force G_1 >= f(G_1), G_j >= f(1 - G_(j-1)).
-    For mu-GDP this is Phi(-mu (j - 1/2)), and the rounded normal law keeps mu-GDP.
-
-    Args:
-        mu: rational > 0.
-        j: 1 or more.
-    """
-    from flint import arb, ctx
-
-    before = ctx.prec
-    ctx.prec = _TAIL_BITS
-    try:
-        at = arb(mu.numerator) / mu.denominator * (2 * j - 1) / 2
-        ball = (at / arb(2).sqrt()).erfc() / 2
-        middle, radius = ball.mid().fmpq(), ball.rad().fmpq()
-    finally:
-        ctx.prec = before
-    low, high = middle - radius, middle + radius
-    return Fraction(int(low.p), int(low.q)), Fraction(int(high.p), int(high.q))

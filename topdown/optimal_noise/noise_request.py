@@ -147,13 +147,6 @@ class TableLoss:
         return self.values[error + n]
 
 
-def costs_beyond(loss: ErrorLoss, radius: int) -> Fraction:
-    """Return the least loss of an error past `radius` on either side; radius >= loss.settled."""
-    if radius < loss.settled:
-        raise ValueError(f"The loss settles at {loss.settled}, past {radius}.")
-    return min(loss.at(radius + 1), loss.at(-radius - 1))
-
-
 def error_costs(loss: ErrorLoss, radius: int) -> tuple[Fraction, ...]:
     """Return the loss of -radius .. radius."""
     return tuple(loss.at(error) for error in range(-radius, radius + 1))

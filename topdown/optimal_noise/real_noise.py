@@ -496,28 +496,6 @@ def _on_lattice(question: RealQuestion, loss: RealLoss) -> tuple[LatticeLaw, lis
     )
 
 
-def released_answer(found: RealNoise, answer: Fraction, noise: int) -> Fraction:
-    """Return the answer, rounded to the nearest multiple of the width, halves up, plus noise widths.
-
-    Rounding commutes with moves by multiples of the width, so answers at most a sensitivity apart stay so: the
-    law's guarantee holds for what is returned. Rounding adds up to half a width to the error, which neither end of
-    the enclosure counts.
-
-    Args:
-        found: whose law the noise was drawn from.
-        answer: exact; a float must be turned into the rational that it is.
-        noise: drawn from the law, in widths.
-
-    Raises:
-        TypeError: a float.
-
-    """
-    if not isinstance(answer, int | Fraction):
-        raise TypeError(f"the answer is {type(answer).__name__}, not exact. Fix: Fraction(answer).")
-    width = found.question.width
-    return (int((answer / width + Fraction(1, 2)) // 1) + noise) * width
-
-
 def upper_law(question: RealQuestion, loss: RealLoss, inner: range) -> tuple[LatticeLaw, Fraction]:
     """Return a law on the cells [i b, (i + 1) b), i in `inner`, that keeps the guarantee, and its expected loss.
 

@@ -104,11 +104,6 @@ def _absent(present: Integers, place: int) -> int:
     return place + int(np.searchsorted(below, place, side="right"))
 
 
-def report_probability(weight: int, threshold: int, base: Fraction, rate: Fraction) -> Fraction:
-    """Return the probability that `weight` <= `threshold` people, before sampling, make a report. Exact."""
-    return base**-threshold * (1 - rate + rate * base) ** weight
-
-
 def threshold_for(light: int, reports: Fraction, cap: int, plan: Subsampling) -> int:
     """Return the least threshold at which `light` people make a report with a chance of 1 / `reports` at most.
 

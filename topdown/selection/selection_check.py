@@ -177,13 +177,6 @@ def ratio(one: Law, other: Law) -> Fraction | None:
     return max(probability / other[outcome] for outcome, probability in one.items())
 
 
-def hockey_stick(one: Law, other: Law, factor: Fraction) -> Fraction:
-    """Return the delta that one law needs against the other at e^epsilon = factor."""
-    return sum(
-        (max(Fraction(0), p - factor * other.get(o, Fraction(0))) for o, p in one.items()), Fraction(0)
-    )
-
-
 def _sorted(data: DataSet, records: Sequence[Hashable]) -> DataSet:
     return tuple(sorted(data, key=records.index))
 

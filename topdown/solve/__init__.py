@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from topdown.solve.flows import LARGEST_COST, Network, minimum_cost_flow
     from topdown.solve.group_constraints import (
         Bounds,
-        FamilyConstraints,
         FixedTable,
         LowerBounds,
         RowGroups,
@@ -29,13 +28,7 @@ if TYPE_CHECKING:
     )
     from topdown.solve.objectives import OwnObjective, PassRows, most_dense_rows, structured_quadratic
     from topdown.solve.published_gap import GapReport, objective_gap
-    from topdown.solve.release_facts import (
-        LevelModel,
-        ReleaseFacts,
-        exact_tables,
-        exact_totals,
-        facts_of_release,
-    )
+    from topdown.solve.release_facts import LevelModel, exact_tables, exact_totals, facts_of_release
     from topdown.solve.second_solve import CHANGED, SecondSolve, compare_with_published
     from topdown.solve.slices import (
         Slice,
@@ -47,14 +40,10 @@ if TYPE_CHECKING:
     )
     from topdown.solve.solve_stage import (
         Solved,
-        _solve_above,
-        _solve_run,
-        _split_without_leaves,
         check_solve,
         choose_cut,
         open_release,
         records_sha256,
-        release_estimates,
         solve_answers,
         solve_document,
         solve_folder,
@@ -87,7 +76,6 @@ __all__ = [
     "AnswersInMemory",
     "Bounds",
     "Checkpoints",
-    "FamilyConstraints",
     "FixedTable",
     "GapReport",
     "Lattice",
@@ -102,7 +90,6 @@ __all__ = [
     "Node",
     "OwnObjective",
     "PassRows",
-    "ReleaseFacts",
     "RowGroups",
     "SecondSolve",
     "Slice",
@@ -114,9 +101,6 @@ __all__ = [
     "TopDownSolver",
     "TreeSolver",
     "WorkerState",
-    "_solve_above",
-    "_solve_run",
-    "_split_without_leaves",
     "can_split",
     "check_solve",
     "checkpoint_spans",
@@ -149,7 +133,6 @@ __all__ = [
     "project_segments",
     "records_sha256",
     "relax_to_feasible",
-    "release_estimates",
     "solve_answers",
     "solve_document",
     "solve_folder",

@@ -15,7 +15,6 @@ from topdown.verify.run_checks import (
     verify_measured,
     verify_planned,
     verify_privacy,
-    verify_sealed,
 )
 from topdown.verify.session import EachSection
 from topdown.verify.verify_choice import is_choice
@@ -102,7 +101,6 @@ __all__ = [
     "verify_measured",
     "verify_planned",
     "verify_privacy",
-    "verify_sealed",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

@@ -18,7 +18,6 @@ from topdown.optimal_noise import (
     Pinball,
     Square,
     TableLoss,
-    costs_beyond,
     error_costs,
     solve_linear_program,
 )
@@ -126,11 +125,7 @@ def test_losses_on_the_integers() -> None:
     assert [Fraction(2, 3), Fraction(1, 3), 0, 2, 4] == [pinball.at(x) for x in range(-2, 3)]
     table = TableLoss((Fraction(3), Fraction(0), Fraction(1)), right=Fraction(5))
     assert [table.at(x) for x in range(-2, 4)] == [3, 3, 0, 1, 6, 11]
-    assert costs_beyond(table, 1) == 3
-    assert costs_beyond(Square(), 3) == 16
     assert (Absolute().even, pinball.even, table.even) == (True, False, False)
-    with pytest.raises(ValueError):
-        costs_beyond(table, 0)
 
 
 @pytest.mark.parametrize(

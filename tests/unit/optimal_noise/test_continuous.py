@@ -18,7 +18,6 @@ from topdown.optimal_noise import (
     classic_gaussian_sigma,
     geng_lower,
     lower_by_cells,
-    released_answer,
     sandwich,
     truncated_laplace,
     upper_law,
@@ -144,17 +143,6 @@ def test_a_loss_with_two_slopes_gets_noise_to_one_side() -> None:
     mean = sum(p * (2 * i + 1) for i, p in law.items())
     assert mean < 0
     assert lower_by_cells(asked, loss, range(-12, 12)) <= value < Fraction(9, 10)
-
-
-def test_a_release_is_a_multiple_of_the_width() -> None:
-    """Digits below the lattice would tell the answer apart from its neighbours."""
-    found = sandwich(question("1", "1/5", 4), "l1")
-    for answer, nearest in (("0.1", 0), ("0.125", 1), ("0.37", 1), ("-0.125", 0), ("-0.13", -1)):
-        assert [nearest, nearest + 3] == [
-            released_answer(found, Fraction(answer), noise) * 4 for noise in (0, 3)
-        ]
-    with pytest.raises(TypeError):
-        released_answer(found, 0.1, 0)
 
 
 def test_squares_are_not_linear_between_lattice_points() -> None:

@@ -24,7 +24,6 @@ from topdown.optimal_noise import (
     certified_lower_bound,
     error_costs,
     exp_bounds,
-    gaussian_tail,
     optimal_law,
     solve_linear_program,
     whole_weights,
@@ -184,19 +183,6 @@ def test_several_promises_at_once() -> None:
         assert all(law.delta(p.epsilon) <= p.delta for p in promises)
         assert float(law.loss) == pytest.approx(program_value(one, 25), abs=1e-9)
         assert law.loss > max(optimal_law(NoiseRequest((p,), sensitivity, Absolute())).loss for p in promises)
-
-
-def test_gaussian_trade_off_is_a_rounded_normal() -> None:
-    """The least tails of one count under mu-GDP are those of N(0, 1 / mu^2) rounded: a curve, not a point."""
-    from statistics import NormalDist
-
-    normal, mu = NormalDist(), 0.5
-    tails = [gaussian_tail(Fraction(1, 2), j) for j in range(1, 8)]
-    for j, (low, high) in enumerate(tails, 1):
-        assert low <= high <= low + Fraction(1, 10**30)
-        assert float(low) == pytest.approx(normal.cdf(-mu * (j - 0.5)), rel=1e-12)
-    first = float(tails[0][0])
-    assert first == pytest.approx(normal.cdf(normal.inv_cdf(1 - first) - mu), rel=1e-12)
 
 
 def test_any_multipliers_give_a_bound() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topdown.optimal_noise import shifts_of, worst_at, worst_events
+from topdown.optimal_noise import shifts_of, worst_at
 
 
 def plain_excess(
@@ -56,7 +56,7 @@ def test_the_sweep_agrees_with_its_plain_twin(case) -> None:
 def test_no_shift_between_the_points_is_worse(case, step: int) -> None:
     """If an unlisted shift could be worse, the listed ones would prove nothing about it."""
     points, masses, _, e, k = case
-    listed = worst_events(points, masses, e, k)[0].excess
+    listed = max(worst_at(points, masses, masses, e, shift).excess for shift in shifts_of(points, k))
     for n in range(-12, 13):
         shift = Fraction(n * step, 12) * k / step
         assert plain_excess(points, masses, masses, e, shift) <= listed
@@ -81,7 +81,8 @@ def test_the_event_has_the_excess_it_states(case) -> None:
 def test_differences_need_the_right_end() -> None:
     """With the left ends alone, the worst event of this density is missed by a tenth."""
     points, masses = (-3, -1, 1, 4), (0.2639, 0.0138, 0.7223)
-    worst = worst_events(points, masses, math.e, 4)[0]
+    events = [worst_at(points, masses, masses, math.e, shift) for shift in shifts_of(points, 4)]
+    worst = max(events, key=lambda event: event.excess)
     left = {a - b for a in points[:-1] for b in points[:-1] if 0 < abs(a - b) <= 4}
     without = max(worst_at(points, masses, masses, math.e, s).excess for s in left | {4, -4})
     assert worst.shift == -3
@@ -91,5 +92,6 @@ def test_differences_need_the_right_end() -> None:
 def test_uniform_law_without_growth_has_one_cell_in_excess() -> None:
     """Moving n even cells by one uncovers exactly one of them: the smallest delta at epsilon 0."""
     for n in range(1, 9):
-        events = worst_events(range(n + 1), [Fraction(1, n)] * n, Fraction(1), 1)
-        assert [Fraction(1, n)] * 2 == [event.excess for event in events]
+        points, even = range(n + 1), [Fraction(1, n)] * n
+        events = [worst_at(points, even, even, Fraction(1), s).excess for s in shifts_of(points, 1)]
+        assert [Fraction(1, n)] * 2 == events

@@ -26,17 +26,12 @@ if TYPE_CHECKING:
     from topdown.privacy.accountant.calibrate import (
         budget_scale,
         discrete_gaussian_variance,
-        variance_reductions,
     )
     from topdown.privacy.accountant.composition import Composition, Float64Engine
     from topdown.privacy.accountant.conversions import (
         bun_steinke,
         canonne_kamath_steinke,
-        compose_pure,
-        compose_zcdp,
-        gaussian_epsilon,
         solve_epsilon,
-        zcdp_of_gaussian,
         zcdp_of_pure,
     )
     from topdown.privacy.accountant.events import (
@@ -60,20 +55,12 @@ if TYPE_CHECKING:
         compose_noise,
     )
     from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature, tilted
-    from topdown.privacy.accountant.gaussian_loss import (
-        ball_of,
-        ends,
-        float_exp,
-        loss_distribution,
-        precision,
-        quotient,
-    )
+    from topdown.privacy.accountant.gaussian_loss import ends, float_exp, precision, quotient
     from topdown.privacy.accountant.trade_off import trade_off_from_deltas
-    from topdown.privacy.accountant.whole_loss import BOUND_METHOD, MIXED_METHOD, WholeLoss
+    from topdown.privacy.accountant.whole_loss import BOUND_METHOD, WholeLoss
 
 __all__ = [
     "BOUND_METHOD",
-    "MIXED_METHOD",
     "BallQuadrature",
     "ComposedEvent",
     "ComposedLoss",
@@ -99,13 +86,10 @@ __all__ = [
     "WorstPair",
     "account_document",
     "all_pairs",
-    "ball_of",
     "budget_scale",
     "bun_steinke",
     "canonne_kamath_steinke",
     "compose_noise",
-    "compose_pure",
-    "compose_zcdp",
     "delta_above",
     "dhc2020_document",
     "dhc_paths",
@@ -113,8 +97,6 @@ __all__ = [
     "ends",
     "flatten",
     "float_exp",
-    "gaussian_epsilon",
-    "loss_distribution",
     "pair_composition",
     "parse_rhos",
     "precision",
@@ -123,9 +105,7 @@ __all__ = [
     "solve_epsilon",
     "tilted",
     "trade_off_from_deltas",
-    "variance_reductions",
     "worst_epsilon",
-    "zcdp_of_gaussian",
     "zcdp_of_pure",
 ]
 __getattr__ = lazy_face(__name__, __file__)

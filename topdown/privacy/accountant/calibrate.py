@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
 
 from topdown.errors import ConfigError
-from topdown.privacy.accountant import conversions as zcdp
-from topdown.privacy.accountant.composition import DIGITS, Composition
+from topdown.privacy.accountant.composition import Composition
 from topdown.privacy.accountant.conversions import log_ratio
 from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
 from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, epsilon_of, positive
 
 _STEPS = 60
-
-
-@dataclass(frozen=True)
-class Saving:
-    """One row of the variance reduction table: `scale` multiplies every budget, 1 - 1/scale is the variance saved."""
-
-    delta: Fraction
-    exact: Enclosure
-    formula: Enclosure
-    scale: Enclosure
-
-    @property
-    def variance_reduction(self) -> Enclosure:
-        """Share of every variance that the exact account gives back."""
-        return Enclosure(1 - 1 / self.scale.lower, 1 - 1 / self.scale.upper, self.scale.method)
 
 
 def budget_scale(
@@ -75,26 +58,6 @@ def budget_scale(
         code="A014",
         fix="try another delta: this one sits on a jump of a very coarse lattice",
     )
-
-
-def variance_reductions(
-    composition: Composition, deltas: Iterable[Threshold], *, tight: bool = False, engine: str = "auto"
-) -> list[Saving]:
-    """Return at each delta how much variance the exact account saves against a zCDP conversion.
-
-    Args:
-        composition: what is measured.
-        deltas: the deltas.
-        tight: compare with Canonne-Kamath-Steinke instead of Bun-Steinke.
-        engine: engine of every evaluation.
-    """
-    convert = zcdp.canonne_kamath_steinke if tight else zcdp.bun_steinke
-    out = []
-    for delta in map(delta_of, deltas):
-        formula = convert(composition.rho, delta)
-        scale = budget_scale(composition, formula, delta, engine=engine)
-        out.append(Saving(delta, composition.epsilon(delta, engine=engine, digits=DIGITS), formula, scale))
-    return out
 
 
 def _increasing_root(excess: Callable[[Fraction], float], start: Fraction) -> Fraction:

@@ -8,7 +8,7 @@ both sides.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
@@ -19,21 +19,6 @@ from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, 
 _BITS = 160
 _LEAST = 1e-160
 Ball = Any  # flint.arb
-
-
-def compose_zcdp(rhos: Iterable[Exact]) -> Fraction:
-    """Return the sum of zCDP budgets (Bun, Steinke 2016, lemma 1.7): exact."""
-    total = sum((rational(r, "rho") for r in rhos), Fraction(0))
-    if total < 0:
-        raise ConfigError(
-            f"the budgets add to {total}, below 0", code="A002", fix="budgets are numbers above 0"
-        )
-    return total
-
-
-def zcdp_of_gaussian(variance: Exact, sensitivity_squared: Exact) -> Fraction:
-    """Return rho of discrete Gaussian noise: sensitivity**2 / (2 variance) (Canonne, Kamath, Steinke 2020, thm 4)."""
-    return rational(sensitivity_squared, "squared sensitivity") / (2 * positive(variance, "variance"))
 
 
 def zcdp_of_pure(exp_epsilon: Exact) -> Enclosure:
@@ -54,11 +39,6 @@ def zcdp_of_pure(exp_epsilon: Exact) -> Enclosure:
         low, high = ends(ball_of(flint, odds).log())
     factor = (odds - 1) / (odds + 1)
     return Enclosure(max(low, Fraction(0)) * factor, high * factor, "pure to zCDP")
-
-
-def compose_pure(exp_epsilons: Iterable[Exact]) -> Fraction:
-    """Return e**(sum of epsilons) of composed pure-DP events: the exact product."""
-    return math.prod((positive(e, "e**epsilon") for e in exp_epsilons), start=Fraction(1))
 
 
 def bun_steinke(rho: Exact, delta: Threshold) -> Enclosure:

@@ -2,7 +2,6 @@
 
 from topdown.privacy.laws.distribution import (
     UNIT,
-    WEIGHT_BITS,
     FormulaDistribution,
     LossName,
     NoiseDistribution,
@@ -30,7 +29,6 @@ __all__ = [
     "DISCRETE_GAUSSIAN",
     "LAWS",
     "UNIT",
-    "WEIGHT_BITS",
     "DiscreteGaussian",
     "FormulaDistribution",
     "LossName",

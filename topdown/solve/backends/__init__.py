@@ -6,7 +6,6 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.solve.backends.quadratic_solvers import NAMES
-    from topdown.solve.backends.scipy_programs import ATTEMPTS, UndecidedError
 
 __all__ = ["ATTEMPTS", "NAMES", "UndecidedError"]
 

@@ -5,23 +5,16 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.solve.extend.extension_checks import (
-        check_stages,
-        crossing_answers,
-        extension_verdicts,
-        split_sizes,
-    )
-    from topdown.solve.extend.extension_solver import ExtensionSolver, make_extension_solver
+    from topdown.solve.extend.extension_checks import crossing_answers, extension_verdicts, split_sizes
+    from topdown.solve.extend.extension_solver import make_extension_solver
     from topdown.solve.extend.patterns import Patterns, assign_reserves, find_patterns, own_demands
     from topdown.solve.extend.stages import Stage, StageRows, stage_problem, stage_queries
 
 __all__ = [
-    "ExtensionSolver",
     "Patterns",
     "Stage",
     "StageRows",
     "assign_reserves",
-    "check_stages",
     "crossing_answers",
     "extension_verdicts",
     "find_patterns",

@@ -1,107 +1,14 @@
-"""One group variable with leaf totals fixed: Theorem 3 of Census TopDown, by subsets and by flows (section 7.3).
-
-Flows are in whole numbers of any size (Dinic's algorithm), for networks of a few hundred nodes.
-"""
+"""One group variable with leaf totals fixed: Theorem 3 of Census TopDown, by subsets."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.solve.implied.linear_systems import Row, System, is_implied
-
-FlowArc = tuple[int, int, int]  # tail, head, capacity
-
-
-@dataclass(frozen=True)
-class MaximumFlow:
-    """A maximum flow and its proof.
-
-    Args:
-        value: units from source to sink.
-        on_arc: units on each arc, in the order given.
-        source_side: nodes still reachable from the source; the arcs that leave them are full and add up to `value`.
-    """
-
-    value: int
-    on_arc: tuple[int, ...]
-    source_side: frozenset[int]
-
-
-def maximum_flow(n_nodes: int, arcs: Sequence[FlowArc], source: int, sink: int) -> MaximumFlow:
-    """Send as many units as possible.
-
-    Args:
-        n_nodes: nodes 0..n_nodes-1.
-        arcs: directed, capacities nonnegative.
-        source, sink: different nodes.
-    """
-    head = [node for tail, to, _ in arcs for node in (to, tail)]
-    room = [units for *_, capacity in arcs for units in (capacity, 0)]
-    leaving: list[list[int]] = [[] for _ in range(n_nodes)]
-    for i, (tail, to, _) in enumerate(arcs):
-        leaving[tail].append(2 * i)
-        leaving[to].append(2 * i + 1)
-    value = 0
-    while True:
-        depth = _depths(n_nodes, head, room, leaving, source)
-        if depth[sink] < 0:
-            break
-        position = [0] * n_nodes
-        while sent := _augment(head, room, leaving, depth, position, source, sink):
-            value += sent
-    reached = frozenset(node for node in range(n_nodes) if depth[node] >= 0)
-    return MaximumFlow(value, tuple(room[1::2]), reached)
-
-
-def _depths(
-    n_nodes: int, head: Sequence[int], room: Sequence[int], leaving: Sequence[Sequence[int]], source: int
-) -> list[int]:
-    depth = [-1] * n_nodes
-    depth[source] = 0
-    queue = deque([source])
-    while queue:
-        node = queue.popleft()
-        for e in leaving[node]:
-            if room[e] and depth[head[e]] < 0:
-                depth[head[e]] = depth[node] + 1
-                queue.append(head[e])
-    return depth
-
-
-def _augment(
-    head: Sequence[int],
-    room: list[int],
-    leaving: Sequence[Sequence[int]],
-    depth: Sequence[int],
-    position: list[int],
-    source: int,
-    sink: int,
-) -> int:
-    """Send units along one path of the layered network; 0 if there is none left."""
-    path: list[int] = []
-    node = source
-    while node != sink:
-        if position[node] < len(leaving[node]):
-            e = leaving[node][position[node]]
-            if room[e] and depth[head[e]] == depth[node] + 1:
-                path.append(e)
-                node = head[e]
-            else:
-                position[node] += 1
-        elif path:
-            node = head[path.pop() ^ 1]
-            position[node] += 1
-        else:
-            return 0
-    sent = min(room[e] for e in path)
-    for e in path:
-        room[e] -= sent
-        room[e ^ 1] += sent
-    return sent
 
 
 @dataclass(frozen=True)
@@ -132,46 +39,6 @@ class Combinations:
     def members(self, groups: int) -> tuple[str, ...]:
         """Return the names of the groups of a bit set."""
         return tuple(name for j, name in enumerate(self.names) if groups >> j & 1)
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """People from each combination in each group, or the set of groups that shows there is no way.
-
-    Args:
-        flows: (combination, group) to people; None if the group totals cannot be met.
-        violated: bit set A with more than `most(A)` people; 0 if the totals can be met. If the totals do not add
-            up to all people, it is the set of all groups.
-    """
-
-    flows: Mapping[tuple[int, int], int] | None
-    violated: int = 0
-
-
-def assign_to_groups(combinations: Combinations, group_totals: Sequence[int]) -> Assignment:
-    """Send everybody to a group so that the group totals are met, or find a set of groups with too many.
-
-    Max-flow min-cut: the groups the sink cannot be reached through form the violated set.
-
-    Args:
-        combinations: people by combination.
-        group_totals: persons, one a group.
-    """
-    k, masks = len(combinations.names), sorted(combinations.people)
-    if sum(group_totals) != combinations.total:
-        return Assignment(None, (1 << k) - 1)
-    if min(group_totals, default=0) < 0:
-        negative = next(j for j, n in enumerate(group_totals) if n < 0)
-        return Assignment(None, (1 << k) - 1 - (1 << negative))
-    source, sink = len(masks) + k, len(masks) + k + 1
-    inner = [(c, j) for c, mask in enumerate(masks) for j in range(k) if mask >> j & 1]
-    arcs = [(len(masks) + j, c, combinations.people[masks[c]]) for c, j in inner]
-    arcs += [(source, len(masks) + j, n) for j, n in enumerate(group_totals)]
-    arcs += [(c, sink, combinations.people[mask]) for c, mask in enumerate(masks)]
-    flow = maximum_flow(len(masks) + k + 2, arcs, source, sink)
-    if flow.value < combinations.total:
-        return Assignment(None, sum(1 << j for j in range(k) if len(masks) + j in flow.source_side))
-    return Assignment({(masks[c], j): n for (c, j), n in zip(inner, flow.on_arc, strict=False) if n})
 
 
 MAX_GROUPS = 14  # the subset constraints number 2 to this power
@@ -241,24 +108,6 @@ def check_size(n_groups: int) -> None:
         )
 
 
-def violated_subset(groups: Groups, group_totals: Sequence[int]) -> int | None:
-    """Return a set of groups whose constraint of Theorem 3 is broken, as a bit set; None if all hold.
-
-    Every subset is looked at; `assign_to_groups` decides the same by a maximum flow.
-
-    Raises:
-        ConfigError: more than MAX_GROUPS groups (C101).
-    """
-    k, combinations = len(groups.names), groups.combinations
-    check_size(k)
-    if sum(group_totals) != combinations.total:
-        return (1 << k) - 1
-    for subset in range(1, 1 << k):
-        if sum(n for j, n in enumerate(group_totals) if subset >> j & 1) > combinations.most(subset):
-            return subset
-    return None
-
-
 def implied_by_groups(groups: Groups) -> System:
     """Return the complete constraints on the group totals of the node (Theorem 3), those that follow left out.
 
@@ -309,69 +158,3 @@ def group_leaf_system(groups: Groups) -> tuple[System, tuple[str, ...]]:
     for name in groups.names:
         add({name: -1} | {f"{name}@{i}": 1 for i in range(len(groups.leaves))}, "=", 0)
     return System(variables, tuple(rows)), cells
-
-
-def group_flow_system(groups: Groups) -> tuple[System, tuple[str, ...]]:
-    """Return the constraints of section 7.3 with explicit flows `F[type,combination]`.
-
-    GQ_i = sum_j F_ij, CB_j = sum_i F_ij = N_j, F_ij >= f_ij; leaves with the same open groups form a combination
-    Y_j. A group that is not open in a combination has F_ij = f_ij.
-
-    Returns:
-        the system over group totals and flows, and the names of the flows.
-    """
-    merged: dict[int, GroupLeaf] = {}
-    for leaf in groups.leaves:
-        old = merged.get(leaf.combination, GroupLeaf(0, (0,) * len(groups.names), leaf.open))
-        lower = tuple(a + b for a, b in zip(old.lower, leaf.lower, strict=True))
-        merged[leaf.combination] = GroupLeaf(old.total + leaf.total, lower, leaf.open)
-    system, cells = group_leaf_system(Groups(groups.names, tuple(merged.values())))
-    sets = ["+".join(groups.combinations.members(mask)) or "none" for mask in merged]
-    names = tuple(f"F[{cell.rsplit('@', 1)[0]},{sets[int(cell.rsplit('@', 1)[1])]}]" for cell in cells)
-    return System((*groups.names, *names), system.rows), names
-
-
-def split_group_totals(groups: Groups, group_totals: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Split group totals over the leaves (the constructive half of Theorem 3), in whole numbers.
-
-    A maximum flow sends combinations to groups; leaves with the same combination are then filled in order.
-
-    Returns:
-        per leaf, people by group; every leaf constraint holds.
-
-    Raises:
-        InfeasibleError: the totals break an implied constraint; the set of groups is named.
-    """
-    combinations = groups.combinations
-    found = assign_to_groups(combinations, group_totals)
-    if found.flows is None:
-        members = combinations.members(found.violated)
-        raise InfeasibleError(
-            f"groups {', '.join(members)} hold {sum(n for j, n in enumerate(group_totals) if found.violated >> j & 1)} "
-            f"people together; the leaves give room for {combinations.most(found.violated)}",
-            code="I003",
-            fix="change the group totals until they satisfy every implied constraint",
-        )
-    waiting: defaultdict[int, list[list[int]]] = defaultdict(list)
-    for (mask, j), n in found.flows.items():
-        waiting[mask].append([j, n])
-    tables = []
-    for leaf in groups.leaves:
-        table = list(leaf.lower)  # people with one combination {j} are in j, whoever they are
-        for j, n in _take_people(waiting[leaf.combination], leaf.rest):
-            table[j] += n
-        tables.append(tuple(table))
-    return tuple(tables)
-
-
-def _take_people(queue: list[list[int]], wanted: int) -> list[tuple[int, int]]:
-    taken = []
-    while wanted:
-        j, left = queue[-1]
-        units = min(wanted, left)
-        taken.append((j, units))
-        wanted -= units
-        queue[-1][1] -= units
-        if queue[-1][1] == 0:
-            queue.pop()
-    return taken

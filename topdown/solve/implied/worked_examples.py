@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from topdown.errors import InfeasibleError
 from topdown.solve.implied.group_theorems import GroupLeaf, Groups, group_leaf_system, implied_by_groups
-from topdown.solve.implied.linear_systems import System, row_text
+from topdown.solve.implied.linear_systems import System
 
 MarginTable = tuple[tuple[int, int], tuple[int, int]]  # table[row][column]
 MARGIN_CELLS = ("h00", "h01", "h10", "h11")
@@ -89,31 +89,6 @@ def margin_leaf_system(leaves: Sequence[LeafMargins]) -> tuple[System, tuple[str
 def flat_table(table: MarginTable) -> tuple[int, int, int, int]:
     """Return the cells in the order of CELLS."""
     return (*table[0], *table[1])
-
-
-def split_margin_table(leaves: Sequence[LeafMargins], table: MarginTable) -> tuple[MarginTable, ...]:
-    """Split a table over the leaves so that each keeps its margins (the constructive half of Lemma 1).
-
-    Every leaf starts at its least h[1,1]; what is missing goes to the first leaves that can take it.
-
-    Raises:
-        InfeasibleError: the table breaks an implied constraint; it is named.
-    """
-    system = implied_by_margins(leaves)
-    broken = system.broken(flat_table(table))
-    if broken is not None:
-        raise InfeasibleError(
-            f"the table {table} does not split over the leaves: it breaks {row_text(broken, MARGIN_CELLS)}",
-            code="I003",
-            fix="change the table until it satisfies every implied constraint",
-        )
-    left = table[1][1] - sum(leaf.least for leaf in leaves)
-    parts = []
-    for leaf in leaves:
-        more = min(left, leaf.most - leaf.least)
-        left -= more
-        parts.append(leaf.table(leaf.least + more))
-    return tuple(parts)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.solve.rounding.chain import (
-        LevelBounds,
         NoFlow,
         NoFlowReason,
         RoundingChain,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UNIT",
-    "LevelBounds",
     "NoFlow",
     "NoFlowReason",
     "RoundingChain",

@@ -325,51 +325,6 @@ def _node_alone(
         yield from zip(nodes.tolist(), tables, strict=True)
 
 
-def down_covariances(tree: Covariances, root: Floats) -> tuple[tuple[Floats, ...], ...]:
-    """Return V of every node, per level and pattern (m, n_components, t, t).
-
-    Args:
-        tree: covariances from below.
-        root: V of the root, (n_components, t, t), conditioned on what is exact there (`root.condition`).
-    """
-    found: list[tuple[Floats, ...]] = [(root[None],)]
-    for above, level in zip(tree.levels[:-1], tree.levels[1:], strict=True):
-        change = [
-            k @ v @ k - k for k, v in zip(above.beyond, found[-1], strict=True)
-        ]  # K (V_u - S) K, where S = K^-1
-        here = []
-        for nodes, spread in zip(level.shape.nodes, level.spread, strict=True):
-            middle = spread_from_parent(above.shape, change, nodes, level.shape, square=True)
-            v = spread + spread @ middle @ spread
-            here.append((v + np.swapaxes(v, -1, -2)) / 2)
-        found.append(tuple(here))
-    return tuple(found)
-
-
-def down_estimates(
-    tree: Covariances, found: NodeEstimates, depth: int, above: Sequence[Floats], nodes: Ints, alone: Floats
-) -> Floats:
-    """Return x_c = e_c + Sig_c K (x_u - s) of some nodes of one pattern, (m, t, n_product).
-
-    Args:
-        tree, found: from `make_tree` and `estimate`.
-        depth: level of the nodes, not the root's.
-        above: x of their parents' level, by pattern.
-        nodes: int64, all of one pattern. alone: their e.
-    """
-    up, level, lattice = tree.levels[depth - 1], tree.levels[depth], tree.lattice
-    moved = [
-        lattice.apply(k, x - s) for k, x, s in zip(up.beyond, above, found.below[depth - 1], strict=True)
-    ]
-    pattern = level.shape.pattern[nodes[0]]
-    spread = level.spread[pattern]
-    if len(spread) > 1:
-        spread = spread[level.shape.place[nodes]]
-    return alone + lattice.apply(
-        spread, spread_from_parent(up.shape, moved, nodes, level.shape, square=False)
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class ExactAtRoot:
     """Exact answers of one query at the root.
