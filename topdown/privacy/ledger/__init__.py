@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         spend_note,
     )
     from topdown.privacy.ledger.durable import Disk, LockedFile, ReplacedError, disk_errors, folder_lock
+    from topdown.privacy.ledger.former_ledgers import find_former_ledger, read_former_ledger, take_over
     from topdown.privacy.ledger.journal import (
         DIGEST_FILE,
         JOURNAL_FILE,
@@ -69,7 +70,9 @@ if TYPE_CHECKING:
         LedgerBinding,
         Limits,
         Opened,
+        PastCharge,
         Refund,
+        TakenOver,
         exact_text,
         from_fields,
         to_fields,
@@ -112,11 +115,13 @@ __all__ = [
     "NoiseCharge",
     "Opened",
     "PartSize",
+    "PastCharge",
     "Receipt",
     "RecordsFile",
     "Refund",
     "Registry",
     "ReplacedError",
+    "TakenOver",
     "attest",
     "canonical_line",
     "charged_fields",
@@ -128,6 +133,7 @@ __all__ = [
     "decimal_text",
     "disk_errors",
     "exact_text",
+    "find_former_ledger",
     "folder_lock",
     "from_fields",
     "history_lines",
@@ -144,6 +150,7 @@ __all__ = [
     "open_ledger",
     "over_budget",
     "read_book",
+    "read_former_ledger",
     "read_ledger",
     "read_lines",
     "read_registry",
@@ -151,6 +158,7 @@ __all__ = [
     "run_charged",
     "spend_note",
     "start_journal",
+    "take_over",
     "to_fields",
     "write_registry",
 ]
