@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bench.bench_scale import made_up
-from topdown.app import warm_up
 from topdown.model import Codes, NarrowColumns
 from topdown.plan import PublicContext, load_context
 from topdown.solve import (
@@ -63,7 +62,6 @@ def timed(spent: dict[str, float], name: str, work: Callable[[], Result]) -> Res
 
 def worker(opener: bytes, tasks: list[bytes], told: Told) -> None:
     """Solve slices in a process that inherited nothing."""
-    warm_up()
     before, spent = peak_mb(), dict[str, float]()
     held: WorkerState = timed(spent, "send", lambda: pickle.loads(opener))  # noqa: S301 -- our own bytes
     for task in tasks:

@@ -297,7 +297,7 @@ class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.l
     version: Literal[4] = 4
     engine: str
     ledger: LedgerId
-    action: Literal["new", "found", "show", "move", "attest", "refund"]
+    action: Literal["new", "found", "show", "move", "attest", "refund", "take-over"]
     path: str
     registry: str
     head: Annotated[Sha256, Meta(description="SHA-256 of the ledger's last line")]

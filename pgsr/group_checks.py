@@ -37,7 +37,7 @@ from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError, DataError
 from topdown.made_up import WARNING_FILE
 from topdown.verify.findings import CheckResult, Findings
-from topdown.verify.ledger_reader import UNNAMED
+from topdown.verify.ledger_reader import persons_said
 
 MORE = 1e-6
 
@@ -404,16 +404,7 @@ def _readme_due(stated: dict[str, Any]) -> str:
         for delta, ends in row["epsilon"].items():
             where = "" if delta == "0" else f" at delta {delta}"
             lines += [row["sentence"], f"Epsilon is at most {ends[1]}{where} ({row['name']})."]
-    for one in ledger["attestations"]:
-        who = one["by"] or UNNAMED
-        lines.append(
-            f"Attested on {one['date']} by {who}: the ledger is complete (record {one['record']}: {one['reason']})."
-        )
-    for one in ledger["refunds"]:
-        lines.append(
-            f"Taken back on {one['date']}: the charge of record {one['intent']}, whose noise {one['by']} saw "
-            f"destroyed ({one['reason']})."
-        )
+    lines += persons_said(ledger["attestations"], ledger["refunds"])
     return _README.format(
         title=names.get("title") or "Numbers of groups by size",
         groups=stated["total"],

@@ -30,12 +30,15 @@ from pgsr.run_settings import (
     source_of,
     write_settings,
 )
-from topdown.app.commands.command import StoppedRun, command, said_when_stopped
+from topdown.app.commands.command import StoppedRun, command, packed, said_when_stopped
 from topdown.app.commands.ledger_command import (
     ACTIONS,
+    Told,
     document_ledger,
+    former_of,
     refuse_other_options,
     show_head,
+    told_options,
 )
 from topdown.app.commands.report_command import (
     export_options,
@@ -53,7 +56,7 @@ from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 from topdown.privacy.ledger import LedgerLocation, history_lines
 from topdown.progress import Report
 
-Action = Literal["new", "found", "show", "move", "attest", "refund"]
+Action = Literal["new", "found", "show", "move", "attest", "refund", "take-over"]
 BOUND = ("data_set", "relations", "smallest", "unit")
 
 
@@ -77,6 +80,10 @@ BOUND = ("data_set", "relations", "smallest", "unit")
         (
             'pgsr ledger refund run.toml --record 3 --reason burnt --by "A. Person"',
             "Refund a charge whose noise was destroyed unseen.",
+        ),
+        (
+            "pgsr ledger take-over run.toml --former old.jsonl --by NAME --reason WHY",
+            "Count what a ledger of a former format holds.",
         ),
     ),
     exits=(0, 2),
@@ -104,45 +111,35 @@ BOUND = ("data_set", "relations", "smallest", "unit")
     type=click.Path(path_type=Path),
     help="Folder of its registry (default: that of the groups).",
 )
-@click.option("--by", default="", help="With attest: who attests; with refund: who saw the noise destroyed.")
-@click.option("--reason", default="", help="With attest and refund: why. Both are published with releases.")
-@click.option("--record", type=click.IntRange(1), help="With refund: number of the intent.")
-@click.option(
-    "--from",
-    "before",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="With move: folder where the registry was.",
-)
-@click.option("--head", is_flag=True, help="With show: one line, to be kept apart.")
+@told_options
+@packed("told", Told)
 def ledger_command(
     screen: Screen,
     run: Path | None,
     *,
     action: Action,
-    by: str,
-    reason: str,
-    record: int | None,
-    before: Path | None,
-    head: bool,
+    told: Told,
     **options: Any,
 ) -> int:
     """Make the ledger of a data set, show it, or write down what happened to it. Nothing is released or spent.
 
     It is bound to its unit of privacy and its neighbour steps. One that is there already is checked and named.
     """
-    given = {"--by": by, "--reason": reason, "--record": record, "--from": before, "--head": head}
-    refuse_other_options(action, given, "pgsr ledger --help")
+    refuse_other_options(action, told, "pgsr ledger --help")
     settings = settings_of(run, {key: value for key, value in options.items() if value not in (None, ())})
     if "groups" not in settings:
         raise ConfigError("groups is missing", code="C165", fix="add --groups, or give it in the run file")
     binding = binding_of(**{key: settings[key] for key in BOUND if key in settings})
     place = ledger_place(settings["groups"], binding, ledger_of(settings))
+    moved = options.get("registry") is not None
     if action == "new":
-        return _new_ledger(screen, place, run, settings, options.get("registry") is not None)
+        return _new_ledger(screen, place, run, settings, moved)
+    if action == "take-over":
+        former = former_of(place, told)
+        place = _named_ledger(place, run, settings, moved, instead_of=former.ledger)
     refuse_unnamed(place)
-    document_ledger(place, action, by, reason, record, before)
-    if head:
+    document_ledger(place, action, told)
+    if told.head:
         show_head(screen, place, ledger_state(place, action))
         return EXIT_OK
     done = {
@@ -150,6 +147,7 @@ def ledger_command(
         "move": "is at its place",
         "attest": "was attested to be complete",
         "refund": "has one charge less",
+        "take-over": f"holds what the former one held; for release: --ledger-id {place.id}",
     }[action]
     _show_ledger(screen, place, action, f"The ledger {done}; nothing is spent")
     return EXIT_OK
@@ -159,15 +157,23 @@ def _new_ledger(
     screen: Screen, place: LedgerLocation, run: Path | None, settings: dict[str, Any], moved: bool
 ) -> int:
     made = not place.path.exists()
-    place = replace(place, id=new_ledger(place))
-    if run is not None:
-        found = {"ledger_id": place.id} if settings.get("ledger_id") != place.id else {}
-        found |= {"registry": str(place.registry_folder.absolute())} if moved else {}
-        write_settings(run, found)
+    place = _named_ledger(place, run, settings, moved)
     where = f"named in {run}" if run is not None else f"for release: --ledger-id {place.id}"
     done = "New ledger" if made else "The ledger was there"
     _show_ledger(screen, place, "new" if made else "found", f"{done}, {where}; nothing is spent")
     return EXIT_OK
+
+
+def _named_ledger(
+    place: LedgerLocation, run: Path | None, settings: dict[str, Any], moved: bool, instead_of: str = ""
+) -> LedgerLocation:
+    """Make a ledger, or find the one that is there, and name it in the run file."""
+    place = replace(place, id=new_ledger(place, instead_of))
+    if run is not None:
+        found = {"ledger_id": place.id} if settings.get("ledger_id") != place.id else {}
+        found |= {"registry": str(place.registry_folder.absolute())} if moved else {}
+        write_settings(run, found)
+    return place
 
 
 def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: str) -> None:

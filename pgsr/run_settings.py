@@ -109,8 +109,12 @@ def ledger_place(groups: Path | None, binding: LedgerBinding, file: LedgerFile) 
     return LedgerLocation(path, folder, file.id, binding, None if groups is None else RecordsFile(groups))
 
 
-def new_ledger(place: LedgerLocation) -> str:
+def new_ledger(place: LedgerLocation, instead_of: str = "") -> str:
     """Make the ledger of a data set, once, or find the one that is there; return its random id.
+
+    Args:
+        place: the ledger.
+        instead_of: id of a former ledger of the same data set, which will be taken over.
 
     Raises:
         BudgetError: the ledger that is there is another one, bound to something else (B007), damaged (B006), or at
@@ -124,11 +128,11 @@ def new_ledger(place: LedgerLocation) -> str:
         return place.id
     if place.id:
         raise ledger_missing(place.path, place.binding.data_set)
-    return create_ledger(place).id
+    return create_ledger(place, instead_of=instead_of).id
 
 
 def ledger_state(
-    place: LedgerLocation, action: Literal["new", "found", "show", "move", "attest", "refund"]
+    place: LedgerLocation, action: Literal["new", "found", "show", "move", "attest", "refund", "take-over"]
 ) -> LedgerState:
     """Return what a ledger is bound to and holds, after an action on it."""
     book, bound = read_ledger(place.path), place.binding

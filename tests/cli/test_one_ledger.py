@@ -82,7 +82,7 @@ def test_everything_released_is_one_number(topdown, capsys, run, check):
     assert (row["kind"], "number of groups" in row["sentence"]) == ("presence", True)
     ((delta, box),) = row["epsilon"].items()
     assert Fraction(delta) == Fraction(1, 100_000) + Fraction(1, 10**10)
-    charges = list(read_ledger(LEDGER).live.values())
+    charges = [charge for _, charge in read_ledger(LEDGER).charges]
     moved = [
         (x.law, MovedCounts(x.parameter, x.shift, x.coordinates, x.delta, x.weights))
         for charge in charges

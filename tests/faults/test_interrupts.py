@@ -82,7 +82,7 @@ def test_a_stop_says_what_is_spent_and_the_next_run_ends(census: Path, tmp_path:
         assert "Traceback" not in err, (number, err)
         assert "Exception ignored" not in err, (number, err)
         assert code in (0, 130), (number, code, out, err)
-        spent = sum((charge.loss for charge in read_ledger(ledger).live.values()), Fraction(0))
+        spent = sum((charge.loss for _, charge in read_ledger(ledger).charges), Fraction(0))
         if code == 130 and out:
             said = json.loads(out)
             assert said["code"] == "X130", (number, said)
@@ -101,4 +101,4 @@ def test_a_stop_says_what_is_spent_and_the_next_run_ends(census: Path, tmp_path:
                     env=os.environ | {"PYTHONPATH": str(ROOT)},
                 )  # fmt: skip
                 assert done.returncode == 0, (number, done.stderr)
-            assert len(read_ledger(ledger).live) == 1
+            assert len(read_ledger(ledger).charges) == 1

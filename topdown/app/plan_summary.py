@@ -417,7 +417,7 @@ def view_ledger(prepared: PreparedRun) -> LedgerView:
         BudgetError: the ledger is damaged (B006).
     """
     book, spend = read_ledger(prepared.ledger_path), planned_spend(prepared)
-    charged, n_intents = book.charged, len(book.live)
+    charged, n_intents = book.charged, len(book.charges)
     if book.opened is None:
         book.add(Opened("", LEDGER_VERSION, *vars(ledger_location(prepared).binding).values()), "", "")
     refusal = over_budget(prepared.ledger_path, book, spend.intent(spend.covers, 1, "new"), spend.limits)

@@ -181,7 +181,7 @@ class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     """The result of topdown ledger --json."""
 
     version: Literal[2] = 2
-    action: Literal["new", "show", "move", "attest", "refund"]
+    action: Literal["new", "show", "move", "attest", "refund", "take-over"]
     ledger: LedgerId
     path: str
     registry: str

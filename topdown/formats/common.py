@@ -198,13 +198,31 @@ class LedgerEnd(Part, frozen=True, kw_only=True):
     date: Day
 
 
+class LedgerTakenOver(Part, frozen=True, kw_only=True):
+    """A ledger of a former format whose charges count here."""
+
+    ledger: LedgerId
+    format: Count
+    data_set: str
+    records: Positive
+    head: Annotated[Sha256, Meta(description="SHA-256 of its last line")]
+    sha256: Annotated[Sha256, Meta(description="Of its file")]
+    witness: Annotated[
+        Literal["agrees", "none"], Meta(description="Whether a second file confirmed its length")
+    ]
+    attested: Annotated[Count, Meta(description="Times somebody had attested that it was complete")]
+    refunded: Annotated[Count, Meta(description="Charges that had been taken back in it")]
+    n_charges: Count
+
+
 class LedgerAttestation(Part, frozen=True, kw_only=True):
-    """Somebody attested that the ledger is complete, since its registry was lost."""
+    """Somebody attested that the ledger, or one that was taken over, is complete."""
 
     record: Count
     date: Day
-    by: Annotated[str, Meta(description="Empty in ledgers of the former format")]
+    by: Annotated[str, Meta(description="Empty if the record names nobody")]
     reason: str
+    taken_over: LedgerTakenOver | UnsetType = UNSET
 
 
 class LedgerRefund(Part, frozen=True, kw_only=True):

@@ -73,11 +73,13 @@ def planned_spend(prepared: PreparedRun) -> NoiseCharge:
     )
 
 
-def create_run_ledger(path: Path, disk: Disk | None = None) -> LedgerLocation:
+def create_run_ledger(path: Path, disk: Disk | None = None, *, instead_of: str = "") -> LedgerLocation:
     """Create the ledger of a run file's data set, or join the one that is there, and name it in the run file.
 
     Args:
         path: the run file; gets `id` in its table [ledger].
+        disk: another model of the disk, for tests.
+        instead_of: id of a former ledger of the same data set, which will be taken over.
 
     Raises:
         BudgetError: the ledger that is there is bound to something else (B007), is damaged (B006), older than its
@@ -107,7 +109,7 @@ def create_run_ledger(path: Path, disk: Disk | None = None) -> LedgerLocation:
             fix="put the ledger back where it was; a data set has one ledger, made once",
         )
     else:
-        place = create_ledger(place, disk)
+        place = create_ledger(place, disk, instead_of=instead_of)
     if run.ledger.id != place.id:
         _write_ledger_id(path, text, place.id)
     return place

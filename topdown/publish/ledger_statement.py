@@ -39,8 +39,8 @@ def spent_statement(
     """
     from topdown.privacy.statement import loss_numbers
 
-    bound, live = book.binding, book.live
-    exact = tuple(dict.fromkeys(name for intent in live.values() for name in intent.exact))
+    bound, live = book.binding, book.charges
+    exact = tuple(dict.fromkeys(name for _, charge in live for name in charge.exact))
     rows = []
     for change in stated_changes(bound.neighbours, bound.unit) if live else ():
         loss = book.composed(change.neighbours)
@@ -76,9 +76,9 @@ def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,), *, newest: boo
 
 def _releases(book: Book) -> list[dict[str, Any]]:
     by_plan: dict[str, list[tuple[int, Charge]]] = {}
-    for seq, intent in book.live.items():
-        by_plan.setdefault(intent.plan_hash, []).append((seq, intent))
-    rows = []
+    for seq, charge in book.charges:
+        by_plan.setdefault(charge.plan_hash, []).append((seq, charge))
+    rows, unfinished = [], book.unfinished
     for plan_hash, charges in by_plan.items():
         first, delta = charges[0][1], sum((one.delta for _, one in charges), Fraction(0))
         rows.append(
@@ -91,7 +91,7 @@ def _releases(book: Book) -> list[dict[str, Any]]:
                 **({"delta": exact_text(delta)} if delta else {}),
                 "neighbours": first.neighbours,
                 "n_charges": len(charges),
-                "n_unfinished": sum(seq not in book.committed for seq, _ in charges),
+                "n_unfinished": sum((seq, one.journal) in unfinished for seq, one in charges),
             }
         )
     return rows

@@ -425,6 +425,7 @@ class MixedLoss:
     def methods(self) -> tuple[str, ...]:
         """What may be said of how its numbers were found."""
         known = not self.responses and all(law.composed_as != "bound" for law, _ in self.moved)
+        known &= all(m.weights for law, m in self.moved if law.composed_as == "weights")
         return (MIXED_METHOD, BOUND_METHOD) if known else (BOUND_METHOD,)
 
     @cached_property
@@ -507,6 +508,9 @@ class _Spread:
 
 def _losses_of(law: CheckedLaw, m: MovedCounts) -> _Spread:
     """Return the losses of one count that moves."""
+    if law.composed_as == "weights" and not m.weights:
+        truth, guessed = float(m.delta), _response(float(m.parameter))
+        return _Spread(guessed.loss, guessed.mass * (1 - truth), truth)
     if law.composed_as == "weights":
         half = [int(w) for w in m.weights]
         line = np.array([*half[:0:-1], *half], dtype=float) / 2.0**128

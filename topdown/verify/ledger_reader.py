@@ -74,13 +74,23 @@ class DrawnNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     @property
     def is_sound(self) -> bool:
         """Whether delta and weights are where they belong, and a law of weights keeps what it is charged for."""
-        delta, has_delta = fraction(self.delta), law_named(self.law).has_delta
-        if not has_delta:
+        delta = fraction(self.delta)
+        if not law_named(self.law).has_delta:
             return not delta and not self.weights
         whole = [int(w) for w in self.weights if _WEIGHT.fullmatch(w)]
         if self.shift != 1 or len(whole) != len(self.weights) or len(whole) < 2:
             return False
         return 2 * sum(whole) - whole[0] == UNIT and delta_needed(whole, self.scale) <= delta
+
+    @property
+    def is_bare_pair(self) -> bool:
+        """Whether only epsilon and delta of it are known, as in former ledgers."""
+        return (
+            law_named(self.law).has_delta
+            and not self.weights
+            and self.shift == 1
+            and fraction(self.delta) > 0
+        )
 
 
 class Intent(_Line, frozen=True, kw_only=True, tag="intent"):
@@ -186,7 +196,53 @@ class Attestation(_Line, frozen=True, kw_only=True, tag="vouch"):
 
 
 Charge = Intent | Choice
-Line = Opened | Charge | Begun | Drawn | Commit | Refund | Attestation
+
+
+class PastCharge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A charge of a former ledger, by its number and time there; its fields are those of a line without the seal."""
+
+    record: int
+    time: str
+    committed: bool
+    charge: dict[str, Any]
+
+    @property
+    def line(self) -> Charge:
+        """The charge as a line; ValueError or TypeError if it is none."""
+        if {"seq", "prev", "hash", "time"} & set(self.charge):
+            raise ValueError("a charge within a line has no seal")
+        plain = self.charge | {"seq": self.record, "prev": "", "hash": "", "time": self.time}
+        charge: Charge = msgspec.convert(plain, Charge, strict=True)
+        return charge
+
+
+class TakenOver(_Line, frozen=True, kw_only=True, tag="take_over"):
+    """Everything that a former ledger held counts from here on, in the place of what an earlier line says of it."""
+
+    ledger: str
+    version: int
+    data_set: str
+    records: int
+    head: str
+    sha256: str
+    witness: Literal["agrees", "none"]
+    attested: int
+    refunded: int
+    charges: tuple[PastCharge, ...]
+    by: str
+    reason: str
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What a certificate says of it."""
+        names = ("ledger", "data_set", "records", "head", "sha256", "witness", "attested", "refunded")
+        return {name: getattr(self, name) for name in names} | {
+            "format": self.version,
+            "n_charges": len(self.charges),
+        }
+
+
+Line = Opened | Charge | Begun | Drawn | Commit | Refund | Attestation | TakenOver
 
 
 @dataclass(frozen=True)
@@ -230,8 +286,9 @@ class LedgerFile:
         """What persons attested, as a certificate has it."""
         return [
             {"record": line.seq, "date": _day(line), "by": line.by, "reason": line.reason}
+            | ({"taken_over": line.stated} if isinstance(line, TakenOver) else {})
             for line in self.lines
-            if isinstance(line, Attestation)
+            if isinstance(line, Attestation | TakenOver)
         ]
 
     @property
@@ -257,15 +314,7 @@ class LedgerFile:
     @property
     def persons_said(self) -> list[str]:
         """A sentence for every attestation and refund."""
-        return [
-            f"Attested on {one['date']} by {one['by'] or UNNAMED}: the ledger is complete (record {one['record']}: "
-            f"{one['reason']})."
-            for one in self.attestations
-        ] + [
-            f"Taken back on {one['date']}: the charge of record {one['intent']}, whose noise {one['by']} saw "
-            f"destroyed ({one['reason']})."
-            for one in self.refunds
-        ]
+        return persons_said(self.attestations, self.refunds)
 
     def readers(self, first: Opened, *, copy: bool) -> str:
         """Return who reads what was charged: up to the last line, or by a copy that may be an old one."""
@@ -284,10 +333,12 @@ class LedgerFile:
         found = self.intents.items()
         return {seq: one for seq, one in found if one.journal == journal and seq not in self.voided}
 
-    @property
+    @cached_property
     def live(self) -> list[Charge]:
-        """Every charge that was not taken back."""
-        return [one for seq, one in self.intents.items() if seq not in self.voided]
+        """Every charge that was not taken back, and those of the last line about each former ledger."""
+        last = {line.ledger: line for line in self.lines if isinstance(line, TakenOver)}
+        past = [one.line for line in sorted(last.values(), key=lambda x: x.seq) for one in line.charges]
+        return [*(one for seq, one in self.intents.items() if seq not in self.voided), *past]
 
     @property
     def charged(self) -> dict[str, Fraction]:
@@ -310,6 +361,31 @@ class LedgerFile:
 
 
 UNNAMED = "somebody whom the ledger does not name"
+
+
+def persons_said(attestations: Sequence[dict[str, Any]], refunds: Sequence[dict[str, Any]]) -> list[str]:
+    """Return a sentence for every attestation and refund, given as a certificate has them."""
+    return [
+        f"Attested on {one['date']} by {one['by'] or UNNAMED}: {_attested(one.get('taken_over'))} (record "
+        f"{one['record']}: {one['reason']})."
+        for one in attestations
+    ] + [
+        f"Taken back on {one['date']}: the charge of record {one['intent']}, whose noise {one['by']} saw "
+        f"destroyed ({one['reason']})."
+        for one in refunds
+    ]
+
+
+def _attested(taken: dict[str, Any] | None) -> str:
+    if not taken:
+        return "the ledger is complete"
+    return (
+        f'ledger {taken["ledger"]} of format {taken["format"]}, data set "{taken["data_set"]}", is complete and was '
+        f"taken over with {taken['n_charges']} charges in {taken['records']} records; "
+        f"{'no witness of it was found' if taken['witness'] == 'none' else 'its witness agreed'}; {taken['attested']} "
+        f"times somebody had attested it, {taken['refunded']} charges had been taken back; its last line has the "
+        f"SHA-256 {taken['head']}"
+    )
 
 
 def _day(line: Line) -> str:
@@ -345,21 +421,26 @@ def _ledger_line(raw: bytes, row: int) -> Line:
         strptime(line.time, "%Y-%m-%dT%H:%M:%SZ")
         if document.get("by") == "" or not _TIME.fullmatch(line.time):
             raise _broken_ledger("V020", "has a line that is not what a ledger holds", row)
-        if isinstance(line, Intent) and not _adds_up(line):
+        past = [one.line for one in line.charges] if isinstance(line, TakenOver) else []
+        if isinstance(line, TakenOver) and not (line.by and line.reason and line.records > 0):
+            raise _broken_ledger("V020", "has a former ledger that nobody took over", row)
+        intents = [one for one in (line, *past) if isinstance(one, Intent)]
+        if not all(_adds_up(one, past=one is not line) for one in intents):
             raise _broken_ledger("V020", "has an intent whose loss is not that of its laws", row)
-        if isinstance(line, Choice) and not (0 < fraction(line.rate) < 1 < fraction(line.base)):
+        choices = [one for one in (line, *past) if isinstance(one, Choice)]
+        if not all(0 < fraction(one.rate) < 1 < fraction(one.base) for one in choices):
             raise _broken_ledger("V020", "has a choice without a rate and a base", row)
-        if isinstance(line, Choice) and not covers_odds(line):
+        if not all(map(covers_odds, choices)):
             raise _broken_ledger("V020", "has a choice whose loss is not that of its rate and base", row)
     except (ValueError, TypeError, ZeroDivisionError):
         raise _broken_ledger("V020", "has a line that is not what a ledger holds", row) from None
     return line
 
 
-def _adds_up(intent: Intent) -> bool:
+def _adds_up(intent: Intent, *, past: bool) -> bool:
     both = (fraction(intent.loss), fraction(intent.delta))
     sums = (sum(law.loss for law in intent.laws), sum(law.delta_loss for law in intent.laws))
-    return both == sums and all(law.is_sound for law in intent.laws)
+    return both == sums and all(law.is_sound or (past and law.is_bare_pair) for law in intent.laws)
 
 
 def covers_odds(line: Choice) -> bool:

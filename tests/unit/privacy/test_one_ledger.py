@@ -28,6 +28,7 @@ from topdown.privacy.ledger import (
     LedgerBinding,
     LedgerLocation,
     Limits,
+    Opened,
     create_ledger,
     from_fields,
     open_ledger,
@@ -336,6 +337,8 @@ def test_a_law_whose_weights_are_others_is_not_read():
     """A ledger could otherwise state the loss of a law that was never drawn."""
     plain = to_fields(intent("optimal")) | {"time": "2026-01-02T03:04:05Z"}
     assert from_fields(dict(plain))[0] == intent("optimal")
+    book = Book()
+    book.add(Opened("0" * 16, 3, "people", "add_remove", "person"), "2026-01-02T03:04:05Z", "")
     for change in (
         lambda r: r["laws"][0].pop("weights"),
         lambda r: r["laws"][0]["weights"].pop(),
@@ -349,7 +352,7 @@ def test_a_law_whose_weights_are_others_is_not_read():
         wrong = to_fields(intent("optimal")) | {"time": "2026-01-02T03:04:05Z"}
         change(wrong)
         with pytest.raises((ValueError, TypeError)):
-            from_fields(wrong)
+            book.add(from_fields(wrong)[0], "2026-01-02T03:04:05Z", "")
 
 
 def test_a_ledger_of_a_former_format_is_refused_by_its_version(disk):
@@ -360,3 +363,40 @@ def test_a_ledger_of_a_former_format_is_refused_by_its_version(disk):
     with pytest.raises(BudgetError) as error, open_ledger(where, disk):
         pass
     assert error.value.code in ("B006", "B022")
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("beside", [(), (NoisyCounts("discrete_gaussian", F(3), 1),)])
+def test_counts_known_by_a_pair_are_never_stated_too_low(n, beside):
+    """Former ledgers hold no weights: any noise with the pair may have been drawn, also the worst."""
+    pair = F(1, 2)
+    whole = WholeLoss((NoisyCounts("optimal_integer", pair, n, 1, DELTA), *beside))
+    known = WholeLoss((NoisyCounts("optimal_integer", pair, n, 1, DELTA, tuple(map(int, WEIGHTS))), *beside))
+    stated = 2 * whole.best_guess().upper - 1
+    right = math.exp(pair) / (1 + math.exp(pair))
+    losses = {
+        (2 * k - n) * float(pair): math.comb(n, k) * right**k * (1 - right) ** (n - k) for k in range(n + 1)
+    }
+    gaussian = Composition.of([(F(3), 1, 1)]) if beside else None
+
+    def delta(x: float) -> float:
+        if gaussian is None:
+            return max(0.0, 1 - math.exp(x))
+        there = float(gaussian.delta(F(abs(x))).upper)
+        return there if x >= 0 else 1 - math.exp(x) + math.exp(x) * there
+
+    told = 1 - (1 - float(DELTA)) ** n
+    true = told + (1 - told) * sum(mass * delta(-loss) for loss, mass in losses.items())
+    assert true <= float(stated) + 1e-12
+    assert float(stated) <= true + 1e-6
+    assert not whole.is_exact
+    assert known.best_guess().upper < whole.best_guess().upper + F(
+        1, 1000
+    )  # one is listed, the other on a lattice
+    found, at = whole.epsilon_at(n * DELTA + F(1, 10**6)), known.epsilon_at(n * DELTA + F(1, 10**6))
+    assert found is not None
+    assert at is not None
+    assert at.upper < found.upper + F(1, 1000)
+    moved = [("optimal_integer", MovedCounts(pair, 1, n, DELTA))]
+    mine = composed_loss([*moved, *(("discrete_gaussian", MovedCounts(F(3), 1, 1)) for _ in beside)], ())
+    assert float(mine.guess.upper) == pytest.approx(float(whole.best_guess().upper), abs=1e-6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,13 +11,14 @@ import click
 from msgspec import Struct, convert
 
 from topdown import app
-from topdown.app.commands.command import command
+from topdown.app.commands.command import command, packed, with_options
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import WARN, bold
 from topdown.errors import EXIT_OK, BudgetError, ConfigError
 from topdown.formats.command_documents import LedgerState
 from topdown.privacy.ledger import Disk, LedgerLocation, charged_fields, history_lines, ledger_history
+from topdown.privacy.ledger.former_ledgers import FormerLedger, find_former_ledger, take_over
 from topdown.privacy.ledger.ledger_file import attest, move_ledger, open_ledger, read_ledger
 from topdown.privacy.ledger.ledger_records import exact_text
 from topdown.privacy.ledger.registry import read_registry
@@ -26,8 +27,71 @@ from topdown.publish.ledger_statement import spent_statement
 if TYPE_CHECKING:
     from topdown.privacy.ledger import Registry
 
-Action = Literal["new", "show", "move", "attest", "refund"]
-ACTIONS = ("new", "show", "move", "attest", "refund")
+Action = Literal["new", "show", "move", "attest", "refund", "take-over"]
+ACTIONS = ("new", "show", "move", "attest", "refund", "take-over")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a person says of a ledger.
+
+    Args:
+        by, reason: who, and why.
+        record: number of the charge that is refunded.
+        before: folder where the registry was, or the witness of a former ledger is.
+        former: ledger of a former format that is taken over.
+        former_name: of its data set, if that is another one.
+        head: show one line only.
+    """
+
+    by: str = ""
+    reason: str = ""
+    record: int | None = None
+    before: Path | None = None
+    former: Path | None = None
+    former_name: str = ""
+    head: bool = False
+
+    @property
+    def options(self) -> dict[str, object]:
+        """Each by the name of its option."""
+        return {
+            "--from" if name == "before" else f"--{name.replace('_', '-')}": value
+            for name, value in vars(self).items()
+        }
+
+
+told_options = with_options(
+    click.option(
+        "--by",
+        default="",
+        help="With attest and take-over: who attests; with refund: who saw the noise destroyed.",
+    ),
+    click.option(
+        "--reason",
+        default="",
+        help="With attest, take-over and refund: why. Both are published with releases.",
+    ),
+    click.option("--record", type=click.IntRange(1), help="With refund: number of the intent."),
+    click.option(
+        "--from",
+        "before",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="With move: folder where the registry was; with take-over: of the former ledger's witness.",
+    ),
+    click.option(
+        "--former",
+        metavar="FILE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="With take-over: a ledger of a former format.",
+    ),
+    click.option(
+        "--former-name", default="", help="With take-over: its name of the data set, if it is another one."
+    ),
+    click.option("--head", is_flag=True, help="With show: one line, to be kept apart."),
+)
+"""What actions on a ledger take, of either program."""
 
 
 @command(
@@ -50,95 +114,99 @@ ACTIONS = ("new", "show", "move", "attest", "refund")
             'topdown ledger refund run.toml --record 3 --reason burnt --by "A. Person"',
             "Refund a charge whose noise was destroyed unseen.",
         ),
+        (
+            "topdown ledger take-over run.toml --former old.jsonl --by NAME --reason WHY",
+            "Count what a ledger of a former format holds.",
+        ),
     ),
 )
 @click.argument("action", metavar="|".join(ACTIONS), type=click.Choice(ACTIONS))
 @click.argument("source", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--by", default="", help="With attest: who attests; with refund: who saw the noise destroyed.")
-@click.option("--reason", default="", help="With attest and refund: why. Both are published with releases.")
-@click.option("--record", type=click.IntRange(1), help="With refund: number of the intent.")
-@click.option(
-    "--from",
-    "before",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="With move: folder where the registry was.",
-)
-@click.option("--head", is_flag=True, help="With show: one line, to be kept apart.")
+@told_options
+@packed("told", Told)
 def ledger_command(
     screen: Screen,
     *,
     action: Action,
     source: Path,
-    by: str,
-    reason: str,
-    record: int | None,
-    before: Path | None,
-    head: bool,
+    told: Told,
 ) -> int:
     """Make the ledger of a data set, show it, or write down what happened to it.
 
     A data set has one ledger: the book of every privacy loss ever spent on it. Only this command and init make one. Its
     registry, a small file beside the records, says which ledger that is and how far it has come.
     """
-    given = {"--by": by, "--reason": reason, "--record": record, "--from": before, "--head": head}
-    refuse_other_options(action, given, "topdown ledger --help")
+    refuse_other_options(action, told, "topdown ledger --help")
     if action == "new":
         place = app.create_run_ledger(source)
+    elif action == "take-over":
+        former = former_of(app.ledger_location_of_file(source), told)
+        place = app.create_run_ledger(source, instead_of=former.ledger)
+        document_ledger(place, action, told)
     else:
         place = app.ledger_location_of_file(source)
-        document_ledger(place, action, by, reason, record, before)
-    if head:
+        document_ledger(place, action, told)
+    if told.head:
         show_head(screen, place, _ledger_state(place, action, source))
         return EXIT_OK
     _show_ledger(screen, place, action, source)
     return EXIT_OK
 
 
-_TAKEN = {"attest": {"--by", "--reason"}, "refund": {"--by", "--reason", "--record"}}
-_MAY = {"move": {"--from"}, "show": {"--head"}}
+_TAKEN = {
+    "attest": {"--by", "--reason"},
+    "refund": {"--by", "--reason", "--record"},
+    "take-over": {"--by", "--reason", "--former"},
+}
+_MAY = {"move": {"--from"}, "show": {"--head"}, "take-over": {"--from", "--former-name"}}
 
 
-def refuse_other_options(action: str, given: Mapping[str, object], see: str) -> None:
+def refuse_other_options(action: str, told: Told, see: str) -> None:
     """Refuse options that an action does not take, or that it lacks (ConfigError C005).
 
     Args:
         action: of the command.
-        given: what was given, by option.
+        told: what was given.
         see: command that explains it.
     """
-    there = {name for name, value in given.items() if value not in (None, "", False)}
+    there = {name for name, value in told.options.items() if value not in (None, "", False)}
     taken = _TAKEN.get(action, set())
     if not taken <= there <= taken | _MAY.get(action, set()):
         raise ConfigError(
-            "attest takes --by and --reason; refund takes --record, --by and --reason; move takes --from; show takes "
-            "--head; new takes none of them",
+            "attest takes --by and --reason; refund takes --record, --by and --reason; take-over takes --former, --by "
+            "and --reason, and may take --from and --former-name; move takes --from; show takes --head; new takes none",
             code="C005",
             fix=f"see: {see}",
         )
 
 
-def document_ledger(
-    place: LedgerLocation, action: str, by: str, reason: str, record: int | None, before: Path | None
-) -> None:
+def former_of(place: LedgerLocation, told: Told) -> FormerLedger:
+    """Read the former ledger that is to be taken over, with its witness; see `find_former_ledger`."""
+    folders = () if told.before is None else (told.before,)
+    return find_former_ledger(place, told.former or Path(), folders=folders, data_set=told.former_name)
+
+
+def document_ledger(place: LedgerLocation, action: str, told: Told) -> None:
     """Write down what happened to a ledger; `show` checks it only.
 
     Args:
         place: the ledger.
-        action: show, move, attest or refund.
-        by, reason, record, before: what the action takes.
+        action: show, move, attest, refund or take-over.
+        told: what the action takes.
 
     Raises:
-        BudgetError: see `open_ledger`, `attest`, `move_ledger`.
+        BudgetError: see `open_ledger`, `attest`, `move_ledger`, `take_over`.
     """
     if action == "move":
-        move_ledger(place, before)
+        move_ledger(place, told.before)
     elif action == "attest":
-        attest(place, by, reason)
+        attest(place, told.by, told.reason)
+    elif action == "take-over":
+        take_over(place, former_of(place, told), told.by, told.reason)
     else:
         with open_ledger(place) as opened:
             if action == "refund":
-                opened.void(record or 0, reason, by)
+                opened.void(told.record or 0, told.reason, told.by)
 
 
 def show_head(screen: Screen, place: LedgerLocation, state: Struct) -> None:
@@ -194,6 +262,7 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: 
         "move": "is at its place:",
         "attest": "was attested to be complete:",
         "refund": "has one charge less:",
+        "take-over": "holds what the former ledger held:",
     }[action]
     screen.last("Ledger ", bold(place.id), f' {done} data set "{state.data_set}"')
     screen.pairs(

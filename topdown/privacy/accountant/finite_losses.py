@@ -248,12 +248,12 @@ def _deltas(
     counts: Counter[Weights] = Counter()
     for m in moved:
         counts[m.weights] += m.count
-    parts = [(outcomes_of_weights(weights), count) for weights, count in counts.items()]
+    parts = [(_outcomes(weights), count) for weights, count in counts.items()]
     return tuple(deltas_above(parts, epsilons, step, spare))
 
 
 @lru_cache(maxsize=64)  # rows of one statement share their laws
-def outcomes_of_weights(weights: Weights) -> FiniteLoss:
+def _outcomes(weights: Weights) -> FiniteLoss:
     """Return the probabilities of every value for two neighbours whose answers are 1 apart; the same both ways."""
     every = (*weights[:0:-1], *weights)
     return FiniteLoss(
@@ -273,7 +273,7 @@ class NoisyCounts:
         parameter: of the law, exact.
         count: how many counts move.
         shift: by how much each moves.
-        delta, weights: of one count, for a law that has them.
+        delta, weights: of one count, for a law that has them; weights may be unknown in a `WholeLoss`.
     """
 
     law: str
@@ -282,6 +282,22 @@ class NoisyCounts:
     shift: int = 1
     delta: Fraction = Fraction(0)
     weights: Weights = ()
+
+
+def outcomes_of_count(moved: NoisyCounts) -> FiniteLoss:
+    """Return the probabilities of one count in noise of whole weights, or what dominates them if these are unknown."""
+    return _outcomes(moved.weights) if moved.weights else _worst_outcomes(moved.parameter, moved.delta)
+
+
+@lru_cache(maxsize=64)
+def _worst_outcomes(epsilon: Fraction, delta: Fraction) -> FiniteLoss:
+    """Return what dominates one count of which only (epsilon, delta) is known (Kairouz, Oh, Viswanath 2015, 3.3)."""
+    odds = _odds(epsilon)[1]
+    if odds is None:
+        return FiniteLoss(((Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))))
+    right = (1 - delta) * odds / (1 + odds)
+    wrong = 1 - delta - right
+    return FiniteLoss(((delta, Fraction(0)), (right, wrong), (wrong, right), (Fraction(0), delta)))
 
 
 def compose_noise(moved: Iterable[NoisyCounts], loss_name: str) -> ComposedLoss:

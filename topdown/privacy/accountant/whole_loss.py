@@ -40,7 +40,7 @@ from topdown.privacy.accountant.finite_losses import (
     PairLoss,
     PureLoss,
     compose_noise,
-    outcomes_of_weights,
+    outcomes_of_count,
 )
 from topdown.privacy.accountant.gaussian_loss import LossDistribution, ball_of, ends, precision
 from topdown.privacy.exact_values import Enclosure, Threshold, threshold
@@ -135,7 +135,8 @@ class WholeLoss:
     @property
     def is_exact(self) -> bool:
         """Whether both ends of what is stated enclose the loss of the laws themselves."""
-        return self._listed is not None and not self.pure and not self._composed_as("bound")
+        known = all(m.weights for m in self._composed_as("weights"))
+        return known and self._listed is not None and not self.pure and not self._composed_as("bound")
 
     def epsilon_at(self, delta: Threshold) -> Enclosure | None:
         """Return ends of epsilon at a delta; None where this composition finds none: the delta is too small.
@@ -192,7 +193,7 @@ class WholeLoss:
             if law.composed_as == "gaussian":
                 events[DiscreteGaussianEvent(m.parameter, m.shift)] += m.count
             elif law.composed_as == "weights":
-                events[outcomes_of_weights(m.weights)] += m.count
+                events[outcomes_of_count(m)] += m.count
             else:
                 one = law.loss_of_one(m.parameter, m.shift)
                 exact = law.composed_as == "geometric"
@@ -310,7 +311,7 @@ def _beside_gaussian(whole: WholeLoss) -> list[tuple[Geometric | FiniteLoss, int
     for m in whole.noise:
         law = LAWS[m.law]
         if law.composed_as == "weights":
-            events[outcomes_of_weights(m.weights)] += m.count
+            events[outcomes_of_count(m)] += m.count
         elif law.composed_as != "gaussian":
             one = law.loss_of_one(m.parameter, m.shift)
             events[

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         spend_note,
     )
     from topdown.privacy.ledger.durable import Disk, LockedFile, ReplacedError, disk_errors, folder_lock
+    from topdown.privacy.ledger.former_ledgers import find_former_ledger, read_former_ledger, take_over
     from topdown.privacy.ledger.journal import (
         DIGEST_FILE,
         JOURNAL_FILE,
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
         LedgerBinding,
         Limits,
         Opened,
+        PastCharge,
+        TakenOver,
         exact_text,
         from_fields,
         to_fields,
@@ -96,9 +99,11 @@ __all__ = [
     "NoiseCharge",
     "Opened",
     "PartSize",
+    "PastCharge",
     "RecordsFile",
     "Registry",
     "ReplacedError",
+    "TakenOver",
     "attest",
     "canonical_line",
     "charged_fields",
@@ -107,6 +112,7 @@ __all__ = [
     "decimal_text",
     "disk_errors",
     "exact_text",
+    "find_former_ledger",
     "folder_lock",
     "from_fields",
     "history_lines",
@@ -121,12 +127,14 @@ __all__ = [
     "open_ledger",
     "over_budget",
     "read_book",
+    "read_former_ledger",
     "read_ledger",
     "read_lines",
     "read_registry",
     "records_changed",
     "run_charged",
     "spend_note",
+    "take_over",
     "to_fields",
     "write_registry",
 ]

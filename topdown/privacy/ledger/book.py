@@ -35,6 +35,7 @@ from topdown.privacy.ledger.ledger_records import (
     Limits,
     Opened,
     Refund,
+    TakenOver,
     exact_text,
     from_fields,
     level_of,
@@ -147,6 +148,7 @@ class Book:
         voided, committed: numbers of the intents taken back, and of those whose noise may be read.
         begun: (journal, part) -> intents it was begun under, in order.
         drawn: (intent, part) -> SHA-256 of the file the part became.
+        taken_over: id of a former ledger -> the last record by which it was taken over.
     """
 
     def __init__(self) -> None:
@@ -156,6 +158,7 @@ class Book:
         self.committed: set[int] = set()
         self.begun: dict[tuple[str, str], list[int]] = {}
         self.drawn: dict[tuple[int, str], str] = {}
+        self.taken_over: dict[str, TakenOver] = {}
         self._of_journal: dict[str, list[int]] = {}
         self._commits: dict[str, Commit] = {}
 
@@ -179,8 +182,8 @@ class Book:
 
     @property
     def attestations(self) -> list[Entry]:
-        """Every record by which somebody attested that the ledger is complete."""
-        return [entry for entry in self.entries if isinstance(entry.event, Attested)]
+        """Every record by which somebody attested that the ledger, or one that was taken over, is complete."""
+        return [entry for entry in self.entries if isinstance(entry.event, Attested | TakenOver)]
 
     @property
     def refunds(self) -> list[Entry]:
@@ -188,19 +191,41 @@ class Book:
         return [entry for entry in self.entries if isinstance(entry.event, Refund)]
 
     @property
-    def live(self) -> dict[int, Charge]:
-        """Every intent that was not voided, by its number."""
-        return {seq: intent for seq, intent in self.intents.items() if seq not in self.voided}
+    def charges(self) -> list[tuple[int, Charge]]:
+        """Every charge that counts, finished or not, with the number of the record that holds it."""
+        live = [(seq, intent) for seq, intent in self.intents.items() if seq not in self.voided]
+        return [
+            *live,
+            *(
+                (entry.seq, past.charge)
+                for entry in self.entries
+                if isinstance(entry.event, TakenOver) and entry.event is self.taken_over[entry.event.ledger]
+                for past in entry.event.charges
+            ),
+        ]
+
+    @property
+    def unfinished(self) -> set[tuple[int, str]]:
+        """(number of the record, journal) of every charge whose noise was never committed."""
+        past = (
+            (entry.seq, one.charge.journal)
+            for entry in self.entries
+            if isinstance(entry.event, TakenOver)
+            for one in entry.event.charges
+            if not one.committed
+        )
+        open_ones = self.intents.keys() - self.voided - self.committed
+        return {*past, *((seq, self.intents[seq].journal) for seq in open_ones)}
 
     @property
     def charged(self) -> dict[LossName, Fraction]:
-        """Sums of the losses of all intents that were not voided, finished or not, by kind."""
-        return losses_by_kind(self.live.values())
+        """Sums of the losses of all charges that count, by kind."""
+        return losses_by_kind(charge for _, charge in self.charges)
 
     @property
     def charged_delta(self) -> Fraction:
         """Sum of the deltas beside them."""
-        return sum((intent.delta for intent in self.live.values()), Fraction(0))
+        return sum((charge.delta for _, charge in self.charges), Fraction(0))
 
     def composed(self, neighbours: str | None = None, more: Sequence[Charge] = ()) -> WholeLoss | None:
         """Return the loss of everything charged, finished or not, as one composition.
@@ -214,7 +239,7 @@ class Book:
         about = self.binding.neighbours if neighbours is None else neighbours
         noise: list[NoisyCounts] = []
         pure: list[tuple[Fraction, Fraction]] = []
-        for charge in (*self.live.values(), *more):
+        for charge in (*(one for _, one in self.charges), *more):
             times = steps_between(about, charge.neighbours)
             if times is None:
                 return None
@@ -247,7 +272,9 @@ class Book:
         if not self.entries:
             return "its first record does not open it"
         if isinstance(event, Charge):
-            return relation_problem(self.binding, event.neighbours)
+            return relation_problem(self.binding, event.neighbours) or lacks_weights(event)
+        if isinstance(event, TakenOver):
+            return self._taking_problem(event)
         if isinstance(event, Commit):
             return self._commit_problem(event)
         if isinstance(event, Refund):
@@ -257,6 +284,13 @@ class Book:
         if isinstance(event, Begun | Drawn):
             return self._part_problem(event)
         return "" if event.reason else "whoever attests that a ledger is complete gives a reason"
+
+    def _taking_problem(self, event: TakenOver) -> str:
+        before = self.taken_over.get(event.ledger)
+        if before is not None and (event.records < before.records or event.sha256 == before.sha256):
+            return f"ledger {event.ledger} was taken over already, or a newer state of it"
+        problems = (relation_problem(self.binding, past.charge.neighbours) for past in event.charges)
+        return next(filter(None, problems), "")
 
     def _gone(self, seq: int) -> str:
         if seq not in self.intents:
@@ -311,6 +345,8 @@ class Book:
             self._commits[event.journal] = event
         elif isinstance(event, Refund):
             self.voided.add(event.intent)
+        elif isinstance(event, TakenOver):
+            self.taken_over[event.ledger] = event
         return entry
 
 
@@ -349,7 +385,8 @@ def _other_format(path: Path, version: object) -> BudgetError:
         "to a ledger of one kind of loss cannot be composed with others",
         code="B022",
         file=str(path),
-        fix="keep it, and go on with the program that wrote it; nothing was spent",
+        fix="take over what it holds: topdown ledger take-over RUN.toml --former FILE --by NAME --reason ... (pgsr "
+        "ledger take-over for group sizes), with another ledger.path in the run file. Nothing was spent",
     )
 
 
@@ -386,6 +423,12 @@ def relation_problem(bound: LedgerBinding, neighbours: str) -> str:
     else:
         why = "how many of its changes one change of the ledger's relation takes is not known"
     return f"its relation is {neighbours!r}, the ledger's is {bound.neighbours!r}: {why}"
+
+
+def lacks_weights(charge: Charge) -> str:
+    """Say that noise of finitely many values is charged without its weights; empty if it is not."""
+    without = any(law.delta and not law.weights for law in charge.laws)
+    return "noise with a delta of its own is charged with its weights" if without else ""
 
 
 def other_relation(path: Path, problem: str) -> BudgetError:
@@ -447,11 +490,10 @@ def _over(path: Path, book: Book, intent: Charge, text: str, left: Fraction) -> 
         code="B004",
         file=str(path),
         details=(
-            ("charged so far", charged_text(book.live.values()) or "nothing"),
+            ("charged so far", charged_text(one for _, one in book.charges) or "nothing"),
             *(
-                (str(e.seq), f"{e.time[:10]}  {e.event.plan_hash[:8]}  {cost_text(e.event)}")
-                for e in book.entries
-                if isinstance(e.event, Charge) and e.seq not in book.voided
+                (str(seq), f"{book.entries[seq].time[:10]}  {one.plan_hash[:8]}  {cost_text(one)}")
+                for seq, one in book.charges
             ),
         ),
         fix=fix,
@@ -485,13 +527,14 @@ UNNAMED = "somebody whom the ledger does not name"
 def ledger_history(book: Book) -> dict[str, Any]:
     """Return which ledger it is, its last record and that one's date, and what persons attested or took back."""
     opened, last = book.opened, book.entries[-1]
-    attested = [(e, e.event) for e in book.attestations if isinstance(e.event, Attested)]
+    attested = [(e, e.event) for e in book.attestations if isinstance(e.event, Attested | TakenOver)]
     refunded = [(e, e.event) for e in book.refunds if isinstance(e.event, Refund)]
     return {
         "ledger": "" if opened is None else opened.ledger,
         "up_to": {"record": last.seq, "date": last.time[:10]},
         "attestations": [
             {"record": e.seq, "date": e.time[:10], "by": said.by, "reason": said.reason}
+            | ({"taken_over": _taken_fields(said)} if isinstance(said, TakenOver) else {})
             for e, said in attested
         ],
         "refunds": [
@@ -501,10 +544,23 @@ def ledger_history(book: Book) -> dict[str, Any]:
     }
 
 
+def _taken_fields(taken: TakenOver) -> dict[str, Any]:
+    return {
+        **{
+            name: getattr(taken, name)
+            for name in ("ledger", "data_set", "records", "head", "sha256", "witness")
+        },
+        "format": taken.version,
+        "attested": taken.attested,
+        "refunded": taken.refunded,
+        "n_charges": len(taken.charges),
+    }
+
+
 def history_lines(history: dict[str, Any]) -> list[str]:
     """Return a line for every attestation and refund of a ledger."""
     lines = [
-        f"Attested on {one['date']} by {one['by'] or UNNAMED}: the ledger is complete (record {one['record']}: "
+        f"Attested on {one['date']} by {one['by'] or UNNAMED}: {_what_is_complete(one)} (record {one['record']}: "
         f"{one['reason']})."
         for one in history["attestations"]
     ]
@@ -513,3 +569,16 @@ def history_lines(history: dict[str, Any]) -> list[str]:
         f"({one['reason']})."
         for one in history["refunds"]
     ]
+
+
+def _what_is_complete(attestation: dict[str, Any]) -> str:
+    taken = attestation.get("taken_over")
+    if taken is None:
+        return "the ledger is complete"
+    seen = "its witness agreed" if taken["witness"] == "agrees" else "no witness of it was found"
+    return (
+        f'ledger {taken["ledger"]} of format {taken["format"]}, data set "{taken["data_set"]}", is complete and was '
+        f"taken over with {taken['n_charges']} charges in {taken['records']} records; {seen}; {taken['attested']} "
+        f"times somebody had attested it, {taken['refunded']} charges had been taken back; its last line has the "
+        f"SHA-256 {taken['head']}"
+    )

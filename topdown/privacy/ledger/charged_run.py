@@ -281,8 +281,8 @@ def charged_for(path: Path, plan_hash: str) -> Fraction:
     Raises:
         BudgetError: damaged (B006).
     """
-    charges = read_ledger(path).live.values()
-    return sum((charge.loss for charge in charges if charge.plan_hash == plan_hash), Fraction(0))
+    charges = read_ledger(path).charges
+    return sum((charge.loss for _, charge in charges if charge.plan_hash == plan_hash), Fraction(0))
 
 
 def _spent_words(

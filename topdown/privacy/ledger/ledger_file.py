@@ -44,6 +44,7 @@ from topdown.privacy.ledger.ledger_records import (
     Limits,
     Opened,
     Refund,
+    TakenOver,
     to_fields,
 )
 from topdown.privacy.ledger.registry import (
@@ -167,7 +168,7 @@ class Ledger:
 
     def check_first(self, intent: Charge, *, again: bool) -> None:
         """Refuse a release or plan that the ledger holds already, unless two noisy versions are meant (B013)."""
-        for seq, other in self.book.live.items():
+        for seq, other in self.book.charges:
             same = intent.release == other.release or intent.plan_hash == other.plan_hash
             if same and not again:
                 raise released_before(self.path, seq, other)
@@ -211,10 +212,16 @@ class Ledger:
 
     def attest(self, by: str, reason: str) -> Entry:
         """Record that a person attests that the ledger is complete (BudgetError B062: no name or reason)."""
-        by, reason = _one_line(by), _one_line(reason)
-        if not (by and reason):
-            raise _unnamed()
+        by, reason = person_and_reason(by, reason)
         return self._append(Attested(reason=reason, by=by))
+
+    def take_over(self, taken: TakenOver) -> Entry:
+        """Count everything that a former ledger holds (B021: of a relation that says nothing of this one's)."""
+        problems = (relation_problem(self.book.binding, past.charge.neighbours) for past in taken.charges)
+        problem = next(filter(None, problems), "")
+        if problem:
+            raise other_relation(self.path, problem)
+        return self._append(taken)
 
     def _refuse_elsewhere(self) -> None:
         if not self.registry.names(self.path):
@@ -256,6 +263,14 @@ class Ledger:
         self.registry = registry
 
 
+def person_and_reason(by: str, reason: str) -> tuple[str, str]:
+    """Return who says what of a ledger, without blanks around it (BudgetError B062: no name or reason)."""
+    said = _one_line(by), _one_line(reason)
+    if not all(said):
+        raise _unnamed()
+    return said
+
+
 def _one_line(text: str) -> str:
     """Return what a person says without blanks around it; it is published, in a line of its own."""
     if not text.strip().isprintable():
@@ -265,7 +280,8 @@ def _one_line(text: str) -> str:
 
 def _unnamed() -> BudgetError:
     return BudgetError(
-        "whoever attests that a ledger is complete, or takes a charge back, gives a name and a reason, each one line",
+        "whoever attests that a ledger is complete, takes one over or takes a charge back, gives a name and a reason, "
+        "each one line",
         code="B062",
         fix='add --by "NAME" --reason "WHY"; both are published with every later release',
     )
@@ -286,12 +302,13 @@ def _binding_in(ledger: bytes | None) -> LedgerBinding | None:
     return None if opened is None else opened.binding
 
 
-def create_ledger(place: LedgerLocation, disk: Disk | None = None) -> LedgerLocation:
+def create_ledger(place: LedgerLocation, disk: Disk | None = None, *, instead_of: str = "") -> LedgerLocation:
     """Create the ledger of a data set and its registry, once; return its place with its random id.
 
     Args:
         place: where they will lie; its id is empty.
         disk: another model of the disk, for tests.
+        instead_of: id of a former ledger of the same data set, which will be taken over.
 
     Raises:
         BudgetError: the data set, or the file of its records, has a ledger (B017); there is a file already (B015); the
@@ -303,6 +320,8 @@ def create_ledger(place: LedgerLocation, disk: Disk | None = None) -> LedgerLoca
     line, made = next_line(opened, Book())[0], replace(place, id=opened.ledger)
     with _folder_held(place.registry_folder, disk):
         for other in other_registries(place, disk):
+            if other.first.ledger == instead_of:
+                continue
             first = disk.read(other.ledger_path)
             if other.mark.records > 1 or first is not None or not other.names(place.path):
                 raise second_ledger(other, place, _binding_in(first))

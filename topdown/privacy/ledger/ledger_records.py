@@ -122,7 +122,7 @@ class DrawnLaw:
         attributes: attributes whose change can change an answer, in alphabetical order.
         delta: of one count, beside its epsilon; 0 for the other laws.
         weights: of the law's values 0, 1, 2, .., whole numbers over 2^128 as text, where it has a delta: what is drawn,
-            so that its losses can be composed exactly.
+            so that its losses can be composed exactly. Charges of format 2 lack them: only epsilon and delta are known.
     """
 
     law: str
@@ -142,7 +142,7 @@ class DrawnLaw:
             raise ValueError("a law needs a known name, a positive parameter, shift and number of counts")
         if LAWS[self.law].has_delta != (self.delta > 0) or self.delta >= 1 or (self.delta and self.shift > 1):
             raise ValueError("a delta below 1 is of a law that has one, for counts that move by 1")
-        if LAWS[self.law].has_delta != bool(self.weights):
+        if self.weights and not LAWS[self.law].has_delta:
             raise ValueError("weights are of a law that has a delta")
         if self.weights:
             WeightedInteger(self.whole_weights)  # refuses weights that are those of no law
@@ -317,7 +317,53 @@ class Attested:
 
 
 Charge = Intent | Choice
-Event = Opened | Charge | Begun | Drawn | Commit | Refund | Attested
+
+
+@dataclass(frozen=True)
+class PastCharge:
+    """A charge of a former ledger: its number and time there, and whether it was committed."""
+
+    record: int
+    time: str
+    committed: bool
+    charge: Charge
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """Everything that a ledger of a former format holds counts from here on; `by` attests that it is complete.
+
+    A later record about the same former ledger takes the place of this one.
+
+    Args:
+        ledger, version, data_set: which one it is, and its format.
+        records, head: how many records it had, and the SHA-256 of the last of them.
+        sha256: of its file.
+        witness: "agrees" if a witness or registry was found that knows no more, else "none".
+        attested, refunded: how often somebody attested that it was complete, and took a charge back.
+        charges: every charge that was not taken back.
+        by, reason: who took it over, and why.
+    """
+
+    ledger: str
+    version: int
+    data_set: str
+    records: int
+    head: str
+    sha256: str
+    witness: str
+    attested: int
+    refunded: int
+    charges: tuple[PastCharge, ...]
+    by: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        if self.witness not in ("agrees", "none") or self.records < 1 or not (self.by and self.reason):
+            raise ValueError("a ledger that is taken over has records, and a person who says why")
+
+
+Event = Opened | Charge | Begun | Drawn | Commit | Refund | Attested | TakenOver
 KINDS: dict[str, type[Any]] = {
     "open": Opened,
     "intent": Intent,
@@ -327,6 +373,7 @@ KINDS: dict[str, type[Any]] = {
     "commit": Commit,
     "void": Refund,
     "vouch": Attested,
+    "take_over": TakenOver,
 }
 
 
@@ -356,7 +403,7 @@ def from_fields(plain: dict[str, object], kinds: Mapping[str, type[Any]] = KINDS
     cls = kinds.get(kind) if isinstance(kind, str) else None
     if cls is None or not isinstance(time, str) or not _TIME.fullmatch(time):
         raise ValueError("unknown kind or no time")
-    return _read_record(cls, rest), time
+    return record_from(cls, rest), time
 
 
 def _fields(record: Any) -> dict[str, object]:
@@ -368,12 +415,15 @@ def _fields(record: Any) -> dict[str, object]:
 def _plain(value: object) -> object:
     if isinstance(value, Fraction):
         return exact_text(value)
-    if isinstance(value, DrawnLaw):
+    if isinstance(value, DrawnLaw | PastCharge):
         return _fields(value)
+    if isinstance(value, Charge):
+        return to_fields(value)
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _read_record(cls: type[Any], plain: object) -> Any:
+def record_from(cls: type[Any], plain: object) -> Any:
+    """Read the fields of a record or law; ValueError or TypeError if one is missing, unknown or of the wrong type."""
     readers = {item.name: _READERS[str(item.type)] for item in fields(cls)}
     if not isinstance(plain, dict) or not set(readers) - set(_ABSENT) <= set(plain) <= set(readers):
         raise ValueError("missing or unknown field")
@@ -396,7 +446,8 @@ def _read_whole(value: object) -> int:
     return value
 
 
-def _read_fraction(value: object) -> Fraction:
+def exact_number(value: object) -> Fraction:
+    """Read "a/b" or "a"; ValueError or TypeError if it is no such text in lowest terms."""
     text = _read_text(value)
     if not _EXACT.fullmatch(text) or exact_text(Fraction(text)) != text:
         raise ValueError("not an exact number in lowest terms")
@@ -409,11 +460,29 @@ def _read_list(value: object) -> list[object]:
     return value
 
 
+def _read_truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("not true or false")
+    return value
+
+
+def _read_charge(value: object) -> Any:
+    plain = dict(value) if isinstance(value, dict) else {}
+    kinds: dict[object, type[Any]] = {"intent": Intent, "choice": Choice}
+    cls = kinds.get(plain.pop("kind", ""))
+    if cls is None:
+        raise ValueError("no charge")
+    return record_from(cls, plain)
+
+
 _READERS: dict[str, Callable[[object], object]] = {
     "str": _read_text,
     "int": _read_whole,
-    "Fraction": _read_fraction,
+    "Fraction": exact_number,
     "tuple[str, ...]": lambda value: tuple(_read_text(v) for v in _read_list(value)),
     "tuple[int, ...]": lambda value: tuple(_read_whole(v) for v in _read_list(value)),
-    "tuple[DrawnLaw, ...]": lambda value: tuple(_read_record(DrawnLaw, v) for v in _read_list(value)),
+    "bool": _read_truth,
+    "Charge": _read_charge,
+    "tuple[DrawnLaw, ...]": lambda value: tuple(record_from(DrawnLaw, v) for v in _read_list(value)),
+    "tuple[PastCharge, ...]": lambda value: tuple(record_from(PastCharge, v) for v in _read_list(value)),
 }
