@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from topdown.app.help_pages import FAMILIES, TITLES, TOPDOWN_PAGES, pages
     from topdown.app.input_reference import file_tables, key_texts, reference
     from topdown.app.make_release import check_start, measure, run_in_folder, spending
-    from topdown.app.noise_law import LARGEST_DELTA, law_document, law_of, noise_document, read_law
+    from topdown.app.noise_law import (
+        integer_noise,
+        law_document,
+        law_of,
+        noise_document,
+        read_law,
+        real_noise,
+        refuse_large,
+    )
     from topdown.app.pipeline import RunOptions, generate_release, solve_release, warm_up
     from topdown.app.plan_summary import (
         budget_grid,
@@ -40,14 +48,9 @@ if TYPE_CHECKING:
     from topdown.app.planned import changes, opened, opened_again, write_decision
     from topdown.app.preflight import made_up_extension, made_up_people, make_miniature, write_as_charged
     from topdown.app.private_choice import (
-        Cover,
-        Frequent,
-        Order,
-        Sites,
         check_folder,
         select,
         select_check,
-        select_plan,
     )
     from topdown.app.read_release import check_report, write_report
     from topdown.app.release_exports import EXPORTS, export_text, number_up
@@ -157,23 +160,18 @@ __all__ = [
     "EXPORTS",
     "FAMILIES",
     "LANGUAGES",
-    "LARGEST_DELTA",
     "SOLVED_CHECK",
     "START_BYTES",
     "TITLES",
     "TOPDOWN_PAGES",
     "ConstraintSystem",
     "CountNoiseRequest",
-    "Cover",
     "DraftRequest",
-    "Frequent",
     "GeographyTable",
     "NoiseCompared",
-    "Order",
     "RealNoiseRequest",
     "RunFileAnswers",
     "RunOptions",
-    "Sites",
     "VerdictInputs",
     "account_document",
     "allowed_bytes",
@@ -204,6 +202,7 @@ __all__ = [
     "grid_of_wish",
     "header_if_readable",
     "ignoring_the_rest",
+    "integer_noise",
     "interval",
     "is_choice",
     "judge_levels",
@@ -241,14 +240,15 @@ __all__ = [
     "read_plan",
     "read_public",
     "read_table",
+    "real_noise",
     "reference",
+    "refuse_large",
     "refuse_mixed",
     "require_release",
     "run_file_text",
     "run_in_folder",
     "select",
     "select_check",
-    "select_plan",
     "settings_beside",
     "show_budget",
     "show_changes",
