@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import topdown
-from topdown.app.private_choice import Cover, Sites, select, select_plan
+from topdown import select
 
 K, CANDIDATES, RADIUS, EPSILON = 6, 40, 2.0, "1/10"
 WIDE, HIGH = 20.0, 16.0  # kilometres
@@ -160,8 +160,8 @@ def at(place: tuple[float, float]) -> tuple[int, int]:
 def choose(folder: Path) -> tuple[list[str], list[str]]:
     """Make the land, choose, and draw; return the private choice and the greedy one."""
     run, out = make_land(folder), folder / "offices"
-    wish = Sites(Cover(folder / "candidates.csv", RADIUS, folder / "centres.csv"), K)
-    chosen = select(select_plan(run, wish, EPSILON), out).chosen
+    near = {"candidates": folder / "candidates.csv", "radius": RADIUS, "centres": folder / "centres.csv"}
+    chosen = select(run, "sites", EPSILON, k=K, **near).choose(out).chosen
     covers, people = reached(folder, out), residents(folder)
     best = greedy(covers, people)
     panels = [

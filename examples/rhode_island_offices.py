@@ -18,7 +18,7 @@ from collections import Counter
 from itertools import groupby
 from pathlib import Path
 
-from topdown.app.private_choice import Cover, Sites, select, select_plan
+from topdown import select
 
 K, NEAR, EPSILON = 12, 2, "1/10"
 COUNTIES = {
@@ -123,8 +123,8 @@ def choose(run: Path, persons: Path, folder: Path) -> tuple[list[str], list[str]
     people = people_of_tracts(persons)
     covers = covers_of(sorted(people))
     write_candidates(folder / "tracts.csv", covers)
-    asked = select_plan(run, Sites(Cover(folder / "tracts.csv"), K), EPSILON)
-    chosen, best = list(select(asked, folder / "offices").chosen), greedy(covers, people)
+    asked = select(run, "sites", EPSILON, candidates=folder / "tracts.csv", k=K)
+    chosen, best = list(asked.choose(folder / "offices").chosen), greedy(covers, people)
     say = "{}: {:.1f} % within reach"
     panels = [
         (say.format("looks at everybody", 100 * share(best, covers, people)), best, "#b3560f"),

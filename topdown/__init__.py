@@ -18,8 +18,9 @@ Before anything is spent
     Settings, Budget, Invariants   shares and queries, how much in all, what stays exact: what a run file says
     plan           levels, queries, noise and exact cost (Planned: summary, compare, errors, budget_grid, write)
     simulate       errors by level and query over replicates of a seed, on made-up or public records
-    optimal_noise  the best noise for one answer, apart from any release
-    account        exact loss of Gaussian, geometric and pure mechanisms together
+    noise          noise for one answer, apart from any release: Gaussian, geometric, or the best there is (Noise)
+    account        what mechanisms of any kinds cost together: noise, choices, pure epsilons (Account)
+    select         a private choice: planned by it, charged and drawn by what it returns (PlannedChoice)
     Composition    exact privacy loss of any measurements; every answer is an Enclosure of the true value
 
 The release
@@ -55,8 +56,9 @@ if TYPE_CHECKING:
     from topdown.app.audits import Audit, audit, audit_ledger, audit_runs
     from topdown.app.check_release import evaluate, verify
     from topdown.app.make_release import extend, generate
-    from topdown.app.noise_law import optimal_noise
+    from topdown.app.noise_law import Account, Noise, account, noise
     from topdown.app.planned import Planned, plan
+    from topdown.app.private_choice import PlannedChoice, select
     from topdown.app.read_release import Release
     from topdown.app.resolve_release import resolve
     from topdown.app.trials import simulate, synth
@@ -69,13 +71,13 @@ if TYPE_CHECKING:
     from topdown.practice.synth import SynthResult
     from topdown.privacy import Enclosure
     from topdown.privacy.accountant import Composition
-    from topdown.privacy.accountant.account import account
     from topdown.progress import Event
     from topdown.verify import VerifyResult
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Account",
     "Audit",
     "AuditLedger",
     "Budget",
@@ -86,7 +88,9 @@ __all__ = [
     "GenerateResult",
     "Geography",
     "Invariants",
+    "Noise",
     "Planned",
+    "PlannedChoice",
     "Release",
     "Schema",
     "Settings",
@@ -101,9 +105,10 @@ __all__ = [
     "evaluate",
     "extend",
     "generate",
-    "optimal_noise",
+    "noise",
     "plan",
     "resolve",
+    "select",
     "simulate",
     "synth",
     "verify",

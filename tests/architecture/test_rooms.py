@@ -275,7 +275,7 @@ def test_noise_and_solver_never_meet() -> None:
         assert not taken, f"{path} imports {taken}"
 
 
-def test_seeded_noise_has_two_users() -> None:
+def test_seeded_noise_has_three_users() -> None:
     """A seed within reach of the measure stage could decide the noise of a release."""
     users = {
         path.relative_to(ROOT).as_posix()
@@ -283,7 +283,8 @@ def test_seeded_noise_has_two_users() -> None:
         if "SimulationBits" in path.read_text(encoding="utf-8")
     }
     noise = {"topdown/privacy/__init__.py", "topdown/privacy/bits.py"}
-    assert noise | {"topdown/practice/simulation.py", "pgsr/level_noise.py"} == users
+    studies = {"topdown/practice/simulation.py", "pgsr/level_noise.py", "topdown/app/noise_law.py"}
+    assert noise | studies == users
 
 
 def test_safety_does_not_rest_on_assert() -> None:

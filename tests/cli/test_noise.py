@@ -25,7 +25,7 @@ def test_screen_and_document_say_the_same(topdown, tmp_path):
     document = saved.document
     assert said.code == saved.code == 0
     assert problems(document, document_schema("noise")) == []
-    law = package.optimal_noise(1, "1/1000", sensitivity=2)
+    law = package.noise(epsilon=1, delta="1/1000", sensitivity=2).law
     assert (
         Fraction(document["least_possible_loss"])
         <= law.bound
@@ -48,7 +48,7 @@ def test_a_saved_law_is_read_and_checked(topdown, tmp_path):
     place, plot = tmp_path / "law.json", tmp_path / "law.svg"
     assert topdown(*WISH, "--out", place, "--plot", plot).code == 0
     assert plot.read_text().startswith("<svg")
-    law = package.optimal_noise(1, "1/1000", sensitivity=2)
+    law = package.noise(epsilon=1, delta="1/1000", sensitivity=2).law
     assert read_law(place) == law
     assert topdown("noise", "--check", place, "--json").document == noise_document(law)
     assert topdown(*WISH, "--out", place).code == 2  # not replaced unasked
@@ -100,7 +100,7 @@ def test_laws_that_say_something_false_are_refused(change, error):
     """A reader that believes a file would draw noise that keeps less than the file says."""
     import msgspec
 
-    document = msgspec.to_builtins(law_document(package.optimal_noise(1, "1/1000", sensitivity=2)))
+    document = msgspec.to_builtins(law_document(package.noise(epsilon=1, delta="1/1000", sensitivity=2).law))
     assert law_of(document).gap < Fraction(1, 10**9)
     with pytest.raises(error):
         law_of(document | change)
@@ -110,7 +110,7 @@ def test_a_forged_proof_proves_less():
     """Multipliers decide the bound by what they are, not by what is said of them: without them it is 0."""
     import msgspec
 
-    document = msgspec.to_builtins(law_document(package.optimal_noise(1, "1/1000")))
+    document = msgspec.to_builtins(law_document(package.noise(epsilon=1, delta="1/1000").law))
     assert law_of(document | {"multipliers": []}).bound == 0
     doubled = [m | {"left": str(2 * Fraction(m["left"]))} for m in document["multipliers"]]
     assert law_of(document | {"multipliers": doubled}).bound < law_of(document).bound
@@ -166,9 +166,9 @@ def test_several_promises_on_the_command_line(topdown):
 def test_floats_are_refused_in_programs():
     """0.001 in binary is not one thousandth."""
     with pytest.raises(TypeError):
-        package.optimal_noise(1, 0.001)
+        package.noise(epsilon=1, delta=0.001)
     with pytest.raises(TopdownError):
-        package.optimal_noise(1, "1/100")
+        package.noise(epsilon=1, delta="1/100")
 
 
 @pytest.mark.parametrize("name", ["law.png", "law", "law.svg.txt"])

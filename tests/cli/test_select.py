@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.choices import LEDGER, OFFICES, SITES, write_candidates
-from topdown.app import Cover, Sites, select, select_check, select_plan
+from topdown import PlannedChoice, select
+from topdown.app import select_check
 from topdown.privacy.ledger import read_ledger
 
 
@@ -250,7 +251,8 @@ def test_the_self_check_is_a_command(topdown, check):
 
 def test_a_stop_comes_after_the_draw_and_says_what_is_spent(topdown, run):
     """Stopped half way, a choice would be drawn and paid for twice; "nothing is spent" would be untrue."""
-    asked = select_plan(run, Sites(Cover("offices.csv"), 2), "1/2")
+    planned = select(run, "sites", "1/2", candidates="offices.csv", k=2)
+    asked = planned.request
     answer = asked.question.answer
 
     def stopped(leaves, chance):
@@ -259,20 +261,19 @@ def test_a_stop_comes_after_the_draw_and_says_what_is_spent(topdown, run):
 
     wrapped = replace(asked, question=replace(asked.question, answer=stopped))
     with pytest.raises(KeyboardInterrupt) as raised:
-        select(wrapped, "offices")
+        PlannedChoice(wrapped).choose("offices")
     (note,) = raised.value.__notes__
     loss = asked.spend.intent(("answer",), 1, "j").loss
     assert f"this run spent: epsilon {loss}; what was drawn is kept, go on with --resume" == note
-    select(asked, "offices", resume=True)
+    planned.choose("offices", resume=True)
     assert len(read_ledger(LEDGER).intents) == 1
     assert topdown("verify", "offices").code == 0
 
 
 def test_a_program_can_do_the_same(topdown, run):
     """What only the command line can do is done by scripts that read screens."""
-    wish = Sites(Cover("offices.csv"), 2)
-    asked = select_plan(run, wish, "1/2")
+    asked = select(run, "sites", "1/2", candidates="offices.csv", k=2)
     assert not read_ledger(LEDGER).intents
-    made = select(asked, "offices")
+    made = asked.choose("offices")
     assert len(made.chosen) == 2
     assert select_check().holds

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+import topdown
 from pgsr.privacy_section import account_step
 from topdown.privacy.accountant import PureLoss
-from topdown.privacy.ledger import LEDGER_VERSION, Book, DrawnLaw, Intent, LedgerBinding, Opened
-from topdown.privacy.statement import Claim, Measurement, attribute_rows
+from topdown.privacy.ledger import LEDGER_VERSION, Book, Choice, DrawnLaw, Intent, LedgerBinding, Opened
+from topdown.privacy.statement import EVERY_DELTA, Claim, Measurement, attribute_rows
 from topdown.publish.ledger_statement import spent_statement
+from topdown.selection import subsampling
 from topdown.verify import ALPHAS, MovedCounts, loss_of
 
 LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
@@ -82,3 +85,61 @@ def test_the_curve_is_that_of_the_same_noise(parameters: list[Fraction]) -> None
     for power, missed in zip(own, curve, strict=True):
         assert float(power.upper) == pytest.approx(1 - float(missed.lower), abs=1e-12)
         assert float(power.lower) == pytest.approx(1 - float(missed.upper), abs=1e-12)
+
+
+KINDS = {
+    "gaussian": (topdown.noise(gaussian=9), topdown.noise(gaussian="25/2")),
+    "geometric": (topdown.noise(geometric="1/3"), topdown.noise(geometric="2/5")),
+    "optimal": (topdown.noise(epsilon="1/2", delta="1/1000"), topdown.noise(epsilon=1, delta="1e-6")),
+}
+
+
+@pytest.fixture(scope="module")
+def town_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the run file of people who are there or not."""
+    schema = topdown.Schema.from_lists({"sex": ["f", "m"]})
+    tree = topdown.Geography.from_table({"town": ["1", "2"]}, ["land", "town"])
+    planned = topdown.plan(schema=schema, geography=tree, rho=1, neighbours="add_remove")
+    return planned.write(tmp_path_factory.mktemp("made") / "town").prepared.path
+
+
+def charged(noises: list[topdown.Noise], epsilons: list[str]) -> dict:
+    """Return what a ledger says of one count in each noise, and of choices."""
+    laws = tuple(
+        DrawnLaw(of.law, of.parameter, 1, 1, "land", "total", (), of.delta, tuple(map(str, of.weights)))
+        for of in (one.counts() for one in noises)
+    )
+    book = Book()
+    book.add(
+        Opened("0" * 16, LEDGER_VERSION, "people", "add_remove", "person"), "2020-01-01T00:00:00Z", "0" * 64
+    )
+    for n, law in enumerate(laws):
+        one = Intent(f"r{n}", f"{n:064x}", (law,), (), 1, ("land",), f"i{n}", "add_remove")
+        book.add(one, "2020-01-01T00:00:01Z", f"{n:064x}")
+    for n, epsilon in enumerate(epsilons, 1):
+        plan = subsampling(Fraction(epsilon), "add_remove")
+        asked = (f"sites{n}", f"{n + 100:064x}", "add_remove", Fraction(epsilon), plan.rate, plan.base)
+        book.add(Choice(*asked, 1, ("answer",), f"j{n}"), "2020-01-01T00:00:02Z", f"{n + 100:064x}")
+    return spent_statement(book)["secrets"][0]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "choices"),
+    [
+        (["gaussian"], []),
+        (["geometric"], []),
+        (["gaussian", "geometric"], []),
+        (["gaussian", "optimal"], []),
+        (["geometric", "optimal"], ["1/2"]),
+        (["gaussian", "geometric", "optimal"], ["1/2", "1/4"]),
+    ],
+)
+def test_an_account_states_what_a_ledger_states(kinds: list[str], choices: list[str], town_run: Path) -> None:
+    """Who composes in a notebook what an office charged must read the number of its certificate."""
+    noises = [one for kind in kinds for one in KINDS[kind]]
+    planned = [topdown.select(town_run, "frequent", epsilon, query=["sex"]) for epsilon in choices]
+    account, said = topdown.account(*noises, *planned), charged(noises, choices)
+    assert said["best_guess"] == list(account.best_guess().texts())
+    ((delta, ends),) = said["epsilon"].items()
+    assert ends == list(account.epsilon(0 if delta == EVERY_DELTA else Fraction(delta)).texts())
+    assert account.delta(account.epsilon("1/100").upper).lower <= Fraction(1, 100)

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.helpers.killed import is_killed
 from topdown import verify
-from topdown.app import Cover, Sites, select, select_plan
+from topdown.app import select
 from topdown.measure import choosing as choose  # imported before the children fork
 from topdown.measure import create_run_ledger
 from topdown.privacy.ledger import Begun, Drawn, read_ledger
@@ -29,8 +29,8 @@ LOADED = (choose, choice)
 
 def run(file: Path, out: Path, step: int) -> bool:
     """Choose in a child that dies at a step; tell whether it was killed."""
-    asked = select_plan(file, Sites(Cover(file.parent / "offices.csv"), 2), "1/2")
-    return is_killed(lambda: select(asked, out, resume=out.exists() and any(out.iterdir())), step)
+    asked = select(file, "sites", "1/2", candidates=file.parent / "offices.csv", k=2)
+    return is_killed(lambda: asked.choose(out, resume=out.exists() and any(out.iterdir())), step)
 
 
 def drawn(out: Path) -> list[str]:

@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from topdown.app.help_pages import FAMILIES, TITLES, TOPDOWN_PAGES, pages
     from topdown.app.input_reference import file_tables, key_texts, reference
     from topdown.app.make_release import check_start, measure, run_in_folder, spending
-    from topdown.app.noise_law import LARGEST_DELTA, law_document, law_of, noise_document, read_law
+    from topdown.app.noise_law import (
+        integer_noise,
+        law_document,
+        law_of,
+        noise_document,
+        read_law,
+        real_noise,
+        refuse_large,
+    )
     from topdown.app.pipeline import RunOptions, generate_release, report_slow_kernels, solve_release
     from topdown.app.plan_summary import (
         budget_grid,
@@ -39,14 +47,9 @@ if TYPE_CHECKING:
     from topdown.app.planned import changes, opened, opened_again, write_decision
     from topdown.app.preflight import made_up_extension, made_up_people, make_miniature, write_as_charged
     from topdown.app.private_choice import (
-        Cover,
-        Frequent,
-        Order,
-        Sites,
         check_folder,
         select,
         select_check,
-        select_plan,
     )
     from topdown.app.read_release import check_report, write_report
     from topdown.app.release_exports import EXPORTS, export_text, number_up
@@ -156,23 +159,18 @@ __all__ = [
     "EXPORTS",
     "FAMILIES",
     "LANGUAGES",
-    "LARGEST_DELTA",
     "SOLVED_CHECK",
     "START_BYTES",
     "TITLES",
     "TOPDOWN_PAGES",
     "ConstraintSystem",
     "CountNoiseRequest",
-    "Cover",
     "DraftRequest",
-    "Frequent",
     "GeographyTable",
     "NoiseCompared",
-    "Order",
     "RealNoiseRequest",
     "RunFileAnswers",
     "RunOptions",
-    "Sites",
     "VerdictInputs",
     "account_document",
     "allowed_bytes",
@@ -202,6 +200,7 @@ __all__ = [
     "generate_release",
     "grid_of_wish",
     "ignoring_the_rest",
+    "integer_noise",
     "interval",
     "is_choice",
     "judge_levels",
@@ -239,7 +238,9 @@ __all__ = [
     "read_plan",
     "read_public",
     "read_table",
+    "real_noise",
     "reference",
+    "refuse_large",
     "refuse_mixed",
     "report_slow_kernels",
     "require_release",
@@ -247,7 +248,6 @@ __all__ = [
     "run_in_folder",
     "select",
     "select_check",
-    "select_plan",
     "settings_beside",
     "show_budget",
     "show_changes",

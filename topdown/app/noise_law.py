@@ -1,30 +1,72 @@
-"""Noise of least expected loss for one whole-number answer, and its `topdown.noise_law` document.
+"""Noise for one answer apart from any release, what mechanisms cost together, and the `topdown.noise_law` document.
 
-Nothing is drawn, read or charged. A law that is read from a file is checked like one that is made.
+Nothing is read or charged; draws have a seed, so they protect nobody. A law that is read from a file is checked like
+one that is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor, inf, nextafter, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from topdown.app.calls import public_function
 from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.caps import TooMuchError, read_json, too_much
 from topdown.formats.noise_documents import NoiseLaw, NoiseMultipliers, NoisePromise
-from topdown.optimal_noise import Multipliers, NoiseRequest, OptimalLaw, Promise, parse_loss
+from topdown.formats.strict_toml import exact_text
+from topdown.notebook import card
+from topdown.optimal_noise import (
+    Multipliers,
+    NoiseRequest,
+    OptimalLaw,
+    Promise,
+    RealNoise,
+    RealQuestion,
+    WeightSampler,
+    default_cells,
+    parse_loss,
+    sandwich,
+)
 from topdown.optimal_noise.design import optimal_law
 from topdown.optimal_noise.integer_baselines import baselines
 from topdown.optimal_noise.splits import COUNTS, shared_noise
-from topdown.privacy.exact_values import fixed, rational, significant
+from topdown.privacy import Sampler, SimulationBits
+from topdown.privacy.accountant import Composition, NoisyCounts, WholeLoss
+from topdown.privacy.exact_values import (
+    Enclosure,
+    alpha_of,
+    delta_of,
+    fixed,
+    positive,
+    rational,
+    significant,
+)
+from topdown.privacy.fixed_point import exp_neg
+from topdown.privacy.laws import (
+    DISCRETE_GAUSSIAN,
+    OPTIMAL_INTEGER,
+    TWO_SIDED_GEOMETRIC,
+    UNIT,
+    DiscreteGaussian,
+    TwoSidedGeometric,
+)
+from topdown.privacy.statement import accuracy_percent
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from topdown.app.private_choice import PlannedChoice
     from topdown.optimal_noise import ErrorLoss
-    from topdown.privacy.exact_values import Exact
+    from topdown.privacy.exact_values import Exact, Threshold
 
 
 LARGEST_DELTA = Fraction(1, 1000)
@@ -33,49 +75,405 @@ LARGEST_DELTA = Fraction(1, 1000)
 _DIGITS = 9
 
 
-@public_function
-def optimal_noise(
-    epsilon: Exact,
-    delta: Exact,
-    *,
-    sensitivity: int = 1,
-    loss: str | ErrorLoss = "l1",
-    also: Sequence[tuple[Exact, Exact]] = (),
-    large_delta: bool = False,
-) -> OptimalLaw:
-    """Return the noise of least expected loss for one whole-number answer, with a proof that none is better.
+Drawn = DiscreteGaussian | TwoSidedGeometric | OptimalLaw | RealNoise
+_BITS = 128  # of enclosures of probabilities
+_EPSILON, _DELTA = "\u03b5", "\u03b4"
+End = int | float
 
-    Best among all noise on the integers that is added whatever the data are. It is made for one answer: for several
-    answers of one release discrete Gaussian noise is usually better.
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Noise:
+    """Noise for one answer, apart from any release. `topdown.noise` makes it; nothing was read or charged.
 
     Args:
-        epsilon: 0 .. 10, exact: a whole number, Fraction, Decimal or text such as "1/2".
-        delta: 10^-12 .. 1, exact.
+        law: the distribution: of `topdown.privacy`, or an `OptimalLaw` or `RealNoise` with its proof.
         sensitivity: how far one record moves the answer at most.
-        loss: "l1", "l2", "pinball:OVER:UNDER", "table:V,V,V:LEFT:RIGHT", or a Loss.
-        also: more (epsilon, delta) that are kept at the same time.
+    """
+
+    law: Drawn
+    sensitivity: Fraction
+
+    @property
+    def name(self) -> str:
+        """Kind and parameters in words."""
+        match self.law:
+            case DiscreteGaussian():
+                return f"discrete Gaussian, variance {_shown(self.law.variance)}"
+            case TwoSidedGeometric():
+                return f"two-sided geometric, {_EPSILON} {_shown(self.sensitivity / self.law.scale)}"
+            case OptimalLaw():
+                promises = self.law.ask.promises
+            case RealNoise():
+                promises = (self.law.question.promise,)
+        kept = ", ".join(f"{_EPSILON} {_shown(p.epsilon)} at {_DELTA} {_shown(p.delta)}" for p in promises)
+        kind = "optimal" if isinstance(self.law, OptimalLaw) else "optimal for real answers"
+        return f"{kind}, {kept}"
+
+    @cached_property
+    def variance(self) -> Enclosure:
+        """Ends of the variance, in squares of the answer's unit; exact for optimal noise, of the lattice alone."""
+        match self.law:
+            case DiscreteGaussian():
+                return _gaussian_variance(self.law)
+            case TwoSidedGeometric():
+                low, high = (Fraction(end, UNIT) for end in exp_neg(1 / self.law.scale, _BITS))
+                return Enclosure(2 * low / (1 - low) ** 2, 2 * high / (1 - high) ** 2)
+            case OptimalLaw():
+                return Enclosure(self.law.variance, self.law.variance)
+            case RealNoise():
+                width, lattice = self.law.question.width, self.law.law
+                exact = width * width * sum((i * i * p for i, p in lattice.items()), Fraction(0))
+                return Enclosure(exact, exact)  # its law is even
+
+    @property
+    def stddev(self) -> float:
+        """Standard deviation of the noise, for screens."""
+        return sqrt(float(self.variance))
+
+    def interval(self, noisy: Exact, coverage: Threshold = "19/20") -> tuple[End, End]:
+        """Return an interval that holds the answer before noise in at least `coverage` of all draws.
+
+        Args:
+            noisy: the answer with this noise; of real answers a multiple of the lattice's width.
+            coverage: above 0, below 1; 0.95 is 19/20.
+
+        Returns: its ends: whole numbers, or floats rounded outward for real answers, whose rounding to the lattice is
+            counted. Either side is missed in half of what is left, or less.
+
+        Raises:
+            ConfigError: A006 the coverage. TypeError: a float as the answer.
+        """
+        missed = (1 - alpha_of(coverage)) / 2
+        if not 0 < missed < Fraction(1, 2):
+            raise ConfigError(f"the coverage is {coverage}", code="A006", fix="give one such as 0.95")
+        high = _first(lambda k: self._below(k)[0] >= 1 - missed)
+        low = -_first(lambda k: self._below(-k - 1)[1] <= missed)
+        at = rational(noisy, "the answer")
+        if isinstance(self.law, RealNoise):
+            width = self.law.question.width
+            ends = at - high * width - width / 2, at - low * width + width / 2
+            return nextafter(float(ends[0]), -inf), nextafter(float(ends[1]), inf)
+        return floor(at - high), ceil(at - low)
+
+    def sample(self, n: int, *, seed: int) -> NDArray[Any]:
+        """Draw noise by the exact sampler, to study errors of made-up or public answers. It protects nobody.
+
+        A seed decides the draws, so whoever knows it takes them off again. Answers from confidential records are
+        measured by `topdown.generate` and `topdown.select`, which charge a ledger first and draw once.
+
+        Args:
+            n: how many. seed: any whole number; equal seeds give equal draws.
+
+        Returns: int64 (n,); of real noise float64, multiples of the lattice's width.
+
+        Raises:
+            ConfigError: C346 the noise is too wide to be drawn. TypeError: the seed is no whole number.
+        """
+        bits = SimulationBits(seed, ("noise",))
+        match self.law:
+            case OptimalLaw():
+                return WeightSampler(self.law, bits).draw(n).astype(np.int64)
+            case RealNoise():
+                drawn = np.array([self.law.law.draw(bits) for _ in range(n)], dtype=np.int64)
+                return drawn * float(self.law.question.width)
+        if self.law.is_too_wide:
+            raise ConfigError(
+                f"the noise is too wide to be drawn: {self.name}",
+                code="C346",
+                fix="give a variance of at most 2^54, or an epsilon of at least 2^-24",
+            )
+        return Sampler(self.law, bits).draw(n).astype(np.int64)
+
+    def counts(self) -> NoisyCounts:
+        """Return what the accountant composes; ConfigError C345 for noise that it does not know."""
+        match self.law:
+            case DiscreteGaussian():
+                return NoisyCounts(DISCRETE_GAUSSIAN.name, self.law.variance, 1, int(self.sensitivity))
+            case TwoSidedGeometric():
+                return NoisyCounts(TWO_SIDED_GEOMETRIC.name, self.law.scale, 1, int(self.sensitivity))
+            case OptimalLaw():
+                law, promises = self.law, self.law.ask.promises
+                if law.weights == law.weights[::-1] and len(promises) == 1 and self.sensitivity == 1:
+                    (kept,) = promises
+                    half = law.weights[len(law.weights) // 2 :]
+                    return NoisyCounts(OPTIMAL_INTEGER.name, kept.epsilon, 1, 1, kept.delta, half)
+        raise ConfigError(
+            f"this noise is not composed: {self.name}",
+            code="C345",
+            fix="compose optimal noise for whole numbers with one promise, an even loss and sensitivity 1; "
+            "of others, epsilons and deltas add up",
+        )
+
+    def _below(self, k: int) -> tuple[Fraction, Fraction]:
+        """Enclose P(noise <= k), k in widths of the lattice for real noise."""
+        match self.law:
+            case DiscreteGaussian() | TwoSidedGeometric():
+                return self.law.cdf(k, _BITS)
+            case OptimalLaw():
+                first, weights = self.law.first, self.law.weights
+            case RealNoise():
+                first, weights = self.law.law.first, self.law.law.weights
+        exact = Fraction(sum(weights[: max(k - first + 1, 0)]), sum(weights))
+        return exact, exact
+
+    def __repr__(self) -> str:
+        return f"Noise({self.name}, standard deviation {self.stddev:.4g})"
+
+    def _repr_html_(self) -> str:
+        low, high = self.interval(0)
+        rows: list[tuple[str, object]] = [
+            ("variance", significant(self.variance.upper, 6, up=True)),
+            ("standard deviation", f"{self.stddev:.4g}"),
+            ("19 in 20 answers lie within", f"{low:g} to {high:g} of the noisy one"),
+        ]
+        if isinstance(self.law, OptimalLaw):
+            rows.append(("expected loss", significant(self.law.loss, 6, up=True)))
+            rows.append(("no noise costs less than", significant(self.law.bound, 6, up=False)))
+        return card(f"Noise: {self.name}", rows, note="Nothing was read, drawn or charged.")
+
+
+def _first(holds: Callable[[int], bool]) -> int:
+    """Return the least k >= 0 from which on something holds that, once true, stays so."""
+    high = 1
+    while not holds(high):
+        high *= 2
+    return bisect_left(range(high + 1), True, key=holds)
+
+
+def _shown(number: Fraction) -> str:
+    """Write a parameter: as a fraction if it is short."""
+    text = exact_text(number)
+    return text if len(text) <= _DIGITS else f"{float(number):.4g}"
+
+
+def _gaussian_variance(law: DiscreteGaussian) -> Enclosure:
+    """Enclose the variance of discrete Gaussian noise: its parameter s from above.
+
+    By Poisson summation it is s - 4 pi^2 s^2 A / B with q = exp(-2 pi^2 s), A = 2 (q + 4 q^4 + ..), B >= 1; for
+    s >= 1 at least s - 81 s^2 exp(-19 s). Below that probabilities are added up.
+    """
+    s = law.variance
+    if s < 1:
+        reach = range(1, law.half_width(_BITS) + 1)
+        return Enclosure(2 * sum((k * k * law.pmf(k, _BITS)[0] for k in reach), Fraction(0)), s)
+    return Enclosure(s - 81 * s * s * Fraction(exp_neg(19 * s, _BITS)[1], UNIT), s)
+
+
+@public_function
+def noise(
+    *,
+    gaussian: Exact | None = None,
+    geometric: Exact | None = None,
+    epsilon: Exact | None = None,
+    delta: Exact | None = None,
+    sensitivity: Exact = 1,
+    loss: str | ErrorLoss = "l1",
+    also: Sequence[tuple[Exact, Exact]] = (),
+    real: bool = False,
+    cells: int | None = None,
+    large_delta: bool = False,
+) -> Noise:
+    """Return noise for one answer: discrete Gaussian, two-sided geometric, or the best there is for epsilon and delta.
+
+    Optimal noise is best among all noise that is added whatever the data are, with a proof that none is better. It is
+    made for one answer: for several answers of one release discrete Gaussian noise is usually better.
+
+    >>> import topdown
+    >>> best = topdown.noise(epsilon=1, delta="1e-6")
+    >>> best
+    Noise(optimal, ε 1 at δ 1/1000000, standard deviation 1.357)
+    >>> best.interval(40, coverage=0.95)
+    (37, 43)
+    >>> topdown.noise(gaussian=4).variance.texts(4)
+    ('3.999', '4')
+
+    Args:
+        gaussian: variance of discrete Gaussian noise, in squares of the answer's unit.
+        geometric: epsilon of two-sided geometric noise, above 0; its scale is sensitivity / epsilon.
+        epsilon: of optimal noise, 0 .. 10. delta: with it, 10^-12 .. 1. All are exact: a whole number, Fraction,
+            Decimal or text such as "1/2".
+        sensitivity: how far one record moves the answer at most; whole unless `real`.
+        loss: of an error, for optimal noise: "l1", "l2", "pinball:OVER:UNDER", "table:V,V,V:LEFT:RIGHT", or a Loss;
+            "l1" or "l2" if `real`.
+        also: more (epsilon, delta) that optimal noise keeps at the same time.
+        real: optimal noise for a real answer: on multiples of sensitivity / cells, which the answer is rounded to.
+        cells: of the lattice in the sensitivity, if `real`; by rule if None.
         large_delta: allow a delta above 1/1000, at which exact answers are a part of the best noise.
 
-    Returns: a law that was checked independently; `gap` bounds how much better any other could be.
+    Returns: noise whose `law` was checked independently.
 
     Raises:
-        ConfigError: C150 the loss, C151 epsilon, C152 delta, C153 the sensitivity, C154 a delta above 1/1000,
-            C155 too many values.
-        InternalError: X051, X052 no law could be made and proved; X050 a linear program failed.
+        ConfigError: C347 none or several kinds, C150 the loss, C151 epsilon, C152 delta, C153 the sensitivity, C154 a
+            delta above 1/1000, C155 too many values, C162, C163, C164, C285 of real answers, A002 a parameter that is
+            not above 0.
+        InternalError: X051, X052, X055 no law could be made and proved; X050 a linear program failed.
+        TypeError: a float.
     """
-    promises = tuple(
-        Promise(rational(e, "epsilon"), rational(d, "delta")) for e, d in ((epsilon, delta), *also)
-    )
-    largest = max(promise.delta for promise in promises)
-    if largest > LARGEST_DELTA and not large_delta:
+    kinds = [gaussian is not None, geometric is not None, epsilon is not None and delta is not None]
+    of_optimal = epsilon is not None or delta is not None or bool(also) or real or cells is not None
+    if sum(kinds) != 1 or (of_optimal and not kinds[2]) or (cells is not None and not real):
         raise ConfigError(
-            f"delta is {largest}, above {LARGEST_DELTA}: the best noise would release exact answers",
-            code="C154",
-            fix="give a smaller delta, or allow it: large_delta=True, --large-delta",
+            "noise is of one kind: gaussian, geometric, or optimal with epsilon and delta",
+            code="C347",
+            fix='give e.g. gaussian=4, geometric="1/10", or epsilon=1 and delta="1e-6"',
         )
+    if real and epsilon is not None and delta is not None:
+        found = real_noise(epsilon, delta, sensitivity, str(loss), cells, large_delta=large_delta)
+        return Noise(found, found.question.sensitivity)
+    moved = rational(sensitivity, "sensitivity")
+    if moved.denominator != 1 or moved < 1:
+        raise ConfigError(
+            f"the sensitivity is {moved}, not whole and above 0",
+            code="C153",
+            fix="give a whole number, or real=True",
+        )
+    if gaussian is not None:
+        return Noise(DiscreteGaussian(positive(gaussian, "variance")), moved)
+    if geometric is not None:
+        return Noise(TwoSidedGeometric(moved / positive(geometric, "epsilon")), moved)
+    pairs = [(rational(epsilon, "epsilon"), rational(delta, "delta")), *also]
+    return Noise(integer_noise(pairs, int(moved), loss, large_delta=large_delta), moved)
+
+
+@public_function
+def integer_noise(
+    pairs: Sequence[tuple[Exact, Exact]], sensitivity: int, loss: str | ErrorLoss, *, large_delta: bool
+) -> OptimalLaw:
+    """Return the best noise for a whole number; (epsilon, delta) in pairs, the rest and errors as `noise`."""
+    promises = tuple(Promise(rational(e, "epsilon"), rational(d, "delta")) for e, d in pairs)
+    refuse_large(max(promise.delta for promise in promises), large_delta=large_delta)
     return optimal_law(
         NoiseRequest(promises, sensitivity, parse_loss(loss) if isinstance(loss, str) else loss)
     )
+
+
+def refuse_large(delta: Fraction, *, large_delta: bool) -> None:
+    """Refuse a delta above 1/1000 that was not allowed (ConfigError C154)."""
+    if delta > LARGEST_DELTA and not large_delta:
+        raise ConfigError(
+            f"delta is {delta}, above {LARGEST_DELTA}: the best noise would release exact answers",
+            code="C154",
+            fix="give a smaller delta, or allow it: large_delta=True, --large-delta",
+        )
+
+
+def real_noise(
+    epsilon: Exact, delta: Exact, sensitivity: Exact, loss: str, cells: int | None, *, large_delta: bool
+) -> RealNoise:
+    """Enclose the least loss of noise for a real answer; arguments and errors as `noise`."""
+    promise = Promise(rational(epsilon, "epsilon"), rational(delta, "delta"))
+    refuse_large(promise.delta, large_delta=large_delta)
+    in_all = default_cells(promise) if cells is None else cells
+    return sandwich(RealQuestion(promise, rational(sensitivity, "the sensitivity"), in_all), loss)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Account:
+    """What several mechanisms cost together, exact or bounded from above. `topdown.account` makes it.
+
+    Args:
+        loss: of all of them, composed as a ledger composes it.
+    """
+
+    loss: WholeLoss
+
+    def epsilon(self, delta: Threshold) -> Enclosure:
+        """Return ends of epsilon at a delta below 1; at 0 of mechanisms that keep an epsilon for every delta.
+
+        Raises: ConfigError A018 there is none: the mechanisms have a larger delta of their own; A005 the delta.
+        """
+        found = self.loss.epsilon_at(delta_of(delta) if delta else 0)
+        if found is None:
+            raise ConfigError(
+                "no epsilon has this delta: the mechanisms have deltas of their own",
+                code="A018",
+                fix=f"give a delta above {significant(self.loss.own_delta, 3, up=True)}",
+            )
+        return found
+
+    def delta(self, epsilon: Threshold) -> Enclosure:
+        """Return ends of delta at an epsilon of 0 or more."""
+        alone = self.loss.of_one_kind
+        if isinstance(alone, Composition):
+            return alone.delta(epsilon, engine=alone.certifying())
+        return self.loss.delta_at(epsilon)
+
+    def best_guess(self) -> Enclosure:
+        """Return ends of the chance that the best attacker is right of two equally likely neighbours."""
+        alone = self.loss.of_one_kind
+        if isinstance(alone, Composition):
+            return alone.best_guess(engine=alone.certifying())
+        return (alone or self.loss).best_guess()
+
+    def __repr__(self) -> str:
+        return f"Account({self._n} mechanisms, {accuracy_percent(self.best_guess())} right guesses in 100 at most)"
+
+    @property
+    def _n(self) -> int:
+        return self.loss.coordinates + len(self.loss.pure)
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, str]] = []
+        for delta in ("1e-6", "1e-10"):
+            found = self.loss.epsilon_at(delta)
+            shown = (
+                "none: they have deltas of their own"
+                if found is None
+                else significant(found.upper, 6, up=True)
+            )
+            rows.append((f"{_EPSILON} at {_DELTA} {delta}, at most", shown))
+        rows.append(("best attacker right in 100, at most", str(accuracy_percent(self.best_guess()))))
+        how = "Composed exactly." if self.loss.is_exact else "A bound from above."
+        return card(f"{self._n} mechanisms together", rows, note=f"{how} Nothing was charged.")
+
+
+@public_function
+def account(
+    *mechanisms: Noise | PlannedChoice,
+    gaussian: Sequence[Exact] = (),
+    geometric: Sequence[Exact] = (),
+    pure: Sequence[Exact] = (),
+    optimal: Sequence[tuple[Exact, Exact]] = (),
+) -> Account:
+    """Compose mechanisms of any kinds on the same records, and return their loss as a ledger would state it.
+
+    Each is on one answer that moves by its sensitivity, 1 for those given by numbers. A count that moves by 1 in each
+    of two places, as under "bounded", is two mechanisms.
+
+    >>> import topdown
+    >>> ten = topdown.account(
+    ...     gaussian=[100, 225, 400], geometric=["1/10", "1/5"], pure=["1/20", "1/8", "1/4"],
+    ...     optimal=[(1, "1e-7"), ("1/2", "1e-8")],
+    ... )
+    >>> ten.epsilon(1e-6).texts(3)[1]
+    '2.63'
+    >>> topdown.account(gaussian=[100, 400], geometric=["1/10"], pure=["1/20", "1/4"]).delta(0.5).texts(3)
+    ('0.00208', '0.00209')
+
+    Args:
+        mechanisms: from `topdown.noise`, and choices from `topdown.select`.
+        gaussian: variances of discrete Gaussian noise, above 0.
+        geometric: rates of two-sided geometric noise, above 0: epsilon of one count.
+        pure: epsilons of mechanisms of which no more is known than that they keep epsilon; the loss is that of the
+            worst of them (Kairouz, Oh, Viswanath 2015, theorem 3.3).
+        optimal: (epsilon, delta) of optimal noise of least absolute error.
+
+    Returns: its `epsilon(delta)`, `delta(epsilon)` and `best_guess()` are enclosures of the true values; where the
+        losses have too many values to be listed, the lower end is that of the Gaussian noise alone.
+
+    Raises:
+        ConfigError: A002 a number that is not above 0, A007 nothing is given, C345 noise that is not composed, and as
+            `noise`.
+        TypeError: a float.
+    """
+    made = [one for one in mechanisms if isinstance(one, Noise)]
+    made += [noise(gaussian=variance) for variance in gaussian]
+    made += [noise(geometric=rate) for rate in (*geometric, *pure)]  # one count: loss epsilon or -epsilon
+    made += [noise(epsilon=epsilon, delta=delta) for epsilon, delta in optimal]
+    choices = [one.charged for one in mechanisms if not isinstance(one, Noise)]
+    if not made and not choices:
+        raise ConfigError("no mechanism spends anything", code="A007", fix="give at least one")
+    return Account(WholeLoss(tuple(one.counts() for one in made), tuple(choices)))
 
 
 def noise_document(law: OptimalLaw, *, compare: bool = False) -> dict[str, Any]:

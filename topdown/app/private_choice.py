@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import convert
 
@@ -13,9 +14,11 @@ from topdown.app.calls import PathText, path_of, public_function
 from topdown.errors import ConfigError
 from topdown.formats.caps import read_json
 from topdown.formats.choice_documents import CheckedRatio, SelectionCheck, SelectionResult
+from topdown.formats.strict_toml import exact_text
 from topdown.measure import choosing as questions
 from topdown.measure.choosing import ChoiceRequest, choose
 from topdown.measure.run_ledger import ledger_location
+from topdown.notebook import card
 from topdown.output_paths import refuse_inside
 from topdown.plan.candidates import Within, read_candidates
 from topdown.plan.preparation import prepare
@@ -27,7 +30,6 @@ from topdown.selection.sampling_rate import subsampling
 from topdown.selection.selection_check import check_selection
 
 if TYPE_CHECKING:
-    from topdown.measure import ChoiceRequest as Asked  # commands name it
     from topdown.measure.choosing import Question
     from topdown.plan import PreparedRun
     from topdown.plan.candidates import Candidates
@@ -38,113 +40,176 @@ MOST_CHARACTERS = 40
 _UNSTARTED = {"choice", "public", "selection.json.tmp"}
 
 
-@dataclass(frozen=True)
-class Cover:
-    """Candidates and what they cover: all that lies within a radius, or what the table lists.
+Asked = Literal["sites", "order", "frequent"]
+"""Which k candidates cover many records; all candidates in an order that soon covers everybody; frequent answers."""
+_TAKES = {  # words of each question, and whether they are needed
+    "sites": {"candidates": True, "k": True, "radius": False, "centres": False, "per": False, "most": False},
+    "order": {"candidates": True, "radius": False, "centres": False, "most_records": False},
+    "frequent": {"query": True, "level": False, "cap": False, "more_than": False},
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlannedChoice:
+    """A private choice before anything is spent. `topdown.select` makes it; only `choose` draws, after its charge.
 
     Args:
-        candidates: table `candidate`, `geocode`, one row an area that it covers; or `candidate`, `latitude`,
-            `longitude`, with a radius.
-        radius: kilometres, above 0; None for lists.
-        centres: table `geocode`, `latitude`, `longitude` of the leaves; None for lists.
+        request: the question, its mechanism, and the run that knows records and ledger.
     """
 
-    candidates: PathText
-    radius: float | None = None
-    centres: PathText | None = None
+    request: ChoiceRequest
 
+    @property
+    def epsilon(self) -> Fraction:
+        """What `choose` charges: pure epsilon of the run's neighbours, exact."""
+        return self.request.epsilon
 
-@dataclass(frozen=True)
-class Sites:
-    """Ask for k candidates that cover many records.
+    @property
+    def plan_hash(self) -> str:
+        """SHA-256 of the question, in hex; the ledger charges under it."""
+        return str(self.request.document["plan_hash"])
 
-    Args:
-        cover: candidates.
-        k: 1 .. candidates.
-        per: a column of the candidates or a level; None without limits by district.
-        most: the most candidates of one district, with `per`.
-    """
+    @property
+    def charged(self) -> tuple[Fraction, Fraction]:
+        """Epsilon, and the e**epsilon that its mechanism keeps: what the accountant composes."""
+        return self.request.epsilon, self.request.plan.exp_epsilon
 
-    cover: Cover
-    k: int
-    per: str | None = None
-    most: int = 1
+    def choose(self, out: PathText, *, again: bool = False, resume: bool = False) -> SelectionResult:
+        """Spend the choice's loss once, choose, and write the choice with its certificate. The call is the approval.
 
+        Args:
+            out: new or empty folder.
+            again: choose a second time although the ledger holds this very choice.
+            resume: go on with an interrupted choice in `out`.
 
-@dataclass(frozen=True)
-class Order:
-    """Ask for an order of all candidates in which every record soon meets one that covers it.
+        Returns: the choice.
 
-    Args:
-        cover: candidates.
-        most_records: public bound on the number of records, for an order by falling thresholds; a wrong one costs
-            utility, not privacy. None: by as many choices.
-    """
+        Raises:
+            ConfigError: C085-C087 `out` holds something else, C132 it would hold a file the run needs, C173 another
+                run holds it.
+            DataError: the records break a rule, D050 the disk refuses.
+            BudgetError: the ledger refuses; nothing was drawn.
+        """
+        return _choose(self.request, path_of(out, "out"), again=again, resume=resume)
 
-    cover: Cover
-    most_records: int | None = None
+    def __repr__(self) -> str:
+        asked = self.request.document["question"]["kind"]
+        return f"PlannedChoice({asked}, epsilon {exact_text(self.epsilon)}, choice {self.plan_hash[:8]})"
 
-
-@dataclass(frozen=True)
-class Frequent:
-    """Ask which answers of queries many records share.
-
-    Args:
-        queries: as in a run file, e.g. "sex * age"; one step each.
-        level: of the areas; None for the whole land.
-        cap: in how many reports one record counts at most, 1 .. queries.
-        more_than: answers of so many records or fewer are reported with a small chance only, 0 .. 10,000.
-    """
-
-    queries: tuple[str, ...]
-    level: str | None = None
-    cap: int = 1
-    more_than: int = 0
-
-
-Wish = Sites | Order | Frequent
+    def _repr_html_(self) -> str:
+        document = self.request.document
+        rows = [("data set", document["data_set"]), ("neighbours", document["neighbours"])]
+        rows += [
+            (name, value) for name, value in document["question"].items() if isinstance(value, str | int)
+        ]
+        title = f"Choice {self.plan_hash[:8]}: epsilon {exact_text(self.epsilon)}"
+        return card(title, rows, note="Nothing was read, drawn or charged.")
 
 
 @public_function
-def select_plan(run: PathText, wish: Wish, epsilon: Exact) -> Asked:
-    """Plan a choice and spend nothing; the confidential records are not opened.
+def select(
+    run: PathText,
+    question: Asked,
+    epsilon: Exact,
+    *,
+    candidates: PathText | None = None,
+    radius: float | None = None,
+    centres: PathText | None = None,
+    k: int | None = None,
+    per: str | None = None,
+    most: int | None = None,
+    most_records: int | None = None,
+    query: Sequence[str] = (),
+    level: str | None = None,
+    cap: int | None = None,
+    more_than: int | None = None,
+) -> PlannedChoice:
+    """Plan a private choice and spend nothing; the confidential records are not opened.
+
+    What this returns is no release: only its `choose` draws, and it charges the ledger of the run first.
+
+    >>> import tempfile, topdown
+    >>> made = topdown.synth(tempfile.mkdtemp() + "/town", schema="toy", people=300)
+    >>> asked = topdown.select(made.run_file, "frequent", "1/2", query=["sex"], more_than=20)
+    >>> asked.epsilon, asked.request.document["question"]["kind"]
+    (Fraction(1, 2), 'frequent')
 
     Args:
         run: run file of the data set: schema, areas, neighbours, records, ledger and its limit.
-        wish: what is asked.
+        question: "sites": k candidates that cover many records; "order": of all candidates, in which every record soon
+            meets one that covers it; "frequent": which answers of queries many records share.
         epsilon: exact, 10^-6 .. 10, pure differential privacy of the run's neighbours.
+        candidates: table `candidate`, `geocode`, one row an area that it covers; or `candidate`, `latitude`,
+            `longitude`, with a radius.
+        radius: kilometres, above 0, with `centres`: a table `geocode`, `latitude`, `longitude` of the leaves.
+        k: how many sites, 1 .. candidates.
+        per: a column of the candidates or a level; with it `most`, the most sites of one district, 1 if None.
+        most_records: public bound on the number of records, for an order by falling thresholds; a wrong one costs
+            utility, not privacy. None: an order by as many choices.
+        query: as in a run file, e.g. "sex * age", several of them; one step each.
+        level: of the areas of frequent answers; the whole land if None.
+        cap: in how many reports one record counts at most, 1 .. queries; 1 if None.
+        more_than: answers of so many records or fewer are reported with a small chance only, 0 .. 10,000; 0 if None.
 
     Raises:
-        ConfigError: a file says something impossible, C191 epsilon, C192-C195 what is asked.
+        ConfigError: a file says something impossible, C005 a word that the question needs or does not take, C191
+            epsilon, C192-C195 what is asked.
         DataError: a public table breaks a rule.
+        TypeError: a float as epsilon.
     """
+    words = Words(
+        candidates, radius, centres, k, per, most, most_records, tuple(query), level, cap, more_than
+    )
+    words.check(question)
     asked = rational(epsilon, "epsilon")
     if len(str(asked)) > MOST_CHARACTERS:
         raise ConfigError("epsilon has too many digits", code="C191", fix="give one such as 1/2")
     prepared = prepare(path_of(run, "run"))
     plan = subsampling(asked, prepared.plan.neighbours)
-    return ChoiceRequest(prepared, _question_of(prepared, wish, plan), asked, plan)
+    return PlannedChoice(ChoiceRequest(prepared, _question_of(prepared, question, words, plan), asked, plan))
 
 
-@public_function
-def select(asked: Asked, out: PathText, *, again: bool = False, resume: bool = False) -> SelectionResult:
-    """Spend the choice's loss once, choose, and write the choice with its certificate. The call is the approval.
+@dataclass(frozen=True)
+class Words:
+    """What a question was given; see `select`."""
 
-    Args:
-        asked: from `select_plan`.
-        out: new or empty folder.
-        again: choose a second time although the ledger holds this very choice.
-        resume: go on with an interrupted choice in `out`.
+    candidates: PathText | None
+    radius: float | None
+    centres: PathText | None
+    k: int | None
+    per: str | None
+    most: int | None
+    most_records: int | None
+    query: tuple[str, ...]
+    level: str | None
+    cap: int | None
+    more_than: int | None
 
-    Returns: the choice.
+    def check(self, question: str) -> None:
+        """Refuse words that the question does not take, or lacks (ConfigError C005)."""
+        if question not in _TAKES:
+            raise ConfigError(
+                f"there is no question {question!r}", code="C005", fix=f"ask one of: {', '.join(_TAKES)}"
+            )
+        takes, given = (
+            _TAKES[question],
+            {name for name, value in vars(self).items() if value not in (None, ())},
+        )
+        wrong = [f"takes no {name}" for name in sorted(given - set(takes))]
+        wrong += [f"needs {name}" for name, needed in takes.items() if needed and name not in given]
+        if wrong:
+            raise ConfigError(
+                f"{question} {wrong[0]}",
+                code="C005",
+                fix="it needs "
+                + ", ".join(name for name, needed in takes.items() if needed)
+                + " and takes "
+                + ", ".join(name for name, needed in takes.items() if not needed),
+            )
 
-    Raises:
-        ConfigError: C085-C087 `out` holds something else, C132 it would hold a file the run needs, C173 another run
-            holds it.
-        DataError: the records break a rule, D050 the disk refuses.
-        BudgetError: the ledger refuses; nothing was drawn.
-    """
-    target, spend, ledger = path_of(out, "out"), asked.spend, asked.prepared.ledger_path
+
+def _choose(asked: ChoiceRequest, target: Path, *, again: bool, resume: bool) -> SelectionResult:
+    spend, ledger = asked.spend, asked.prepared.ledger_path
     check_folder(asked, target, resume=resume)
 
     def words(spent: Fraction) -> str:
@@ -160,7 +225,7 @@ def select(asked: Asked, out: PathText, *, again: bool = False, resume: bool = F
     return convert(read_json(target / RESULT), SelectionResult)
 
 
-def check_folder(asked: Asked, out: Path, *, resume: bool) -> None:
+def check_folder(asked: ChoiceRequest, out: Path, *, resume: bool) -> None:
     """Refuse a folder that holds something else, before anybody is asked; errors as `select`."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise ConfigError(f"{out} is not a folder", code="C085", fix="give --out a new folder")
@@ -207,40 +272,36 @@ def select_check() -> SelectionCheck:
     return SelectionCheck(holds=all(row.holds for row in rows), ratios=rows)
 
 
-def _question_of(prepared: PreparedRun, wish: Wish, plan: Subsampling) -> Question:
+def _question_of(prepared: PreparedRun, asked: Asked, words: Words, plan: Subsampling) -> Question:
     context = prepared.context
     geography = context.geography
-    if isinstance(wish, Frequent):
-        level = geography.root.name if wish.level is None else wish.level
-        if (
-            level not in geography.level_names
-            or not wish.queries
-            or len(set(wish.queries)) < len(wish.queries)
-        ):
+    if asked == "frequent":
+        level = geography.root.name if words.level is None else words.level
+        names = words.query
+        if level not in geography.level_names or len(set(names)) < len(names):
             raise ConfigError(
                 "frequent answers need queries, each once, and a level of the run",
                 code="C194",
                 fix=f"give queries of the schema, and one of: {', '.join(geography.level_names)}",
             )
-        asked = [context.plan.query(name) for name in wish.queries]
-        return questions.frequent_question(asked, geography, level, wish.cap, wish.more_than, plan)
-    if isinstance(wish, Order):
-        return questions.order_question(
-            _candidates(prepared, wish.cover, None), geography, wish.most_records, plan
-        )
-    found = _candidates(prepared, wish.cover, wish.per)
-    return questions.sites_question(found, geography, wish.k, plan, wish.per, wish.most)
+        queries = [context.plan.query(name) for name in names]
+        cap = 1 if words.cap is None else words.cap
+        return questions.frequent_question(queries, geography, level, cap, words.more_than or 0, plan)
+    found = _candidates(prepared, words)
+    if asked == "order":
+        return questions.order_question(found, geography, words.most_records, plan)
+    most = 1 if words.most is None else words.most
+    return questions.sites_question(found, geography, words.k or 0, plan, words.per, most)
 
 
-def _candidates(prepared: PreparedRun, cover: Cover, per: str | None) -> Candidates:
-    if (cover.radius is None) != (cover.centres is None) or not (cover.radius is None or cover.radius > 0):
+def _candidates(prepared: PreparedRun, words: Words) -> Candidates:
+    radius, centres = words.radius, words.centres
+    if (radius is None) != (centres is None) or not (radius is None or radius > 0):
         raise ConfigError(
             "a radius above 0 and a table of centres belong together",
             code="C194",
             fix="give both, or neither",
         )
-    within = None
-    if cover.radius is not None and cover.centres is not None:
-        within = Within(cover.radius, path_of(cover.centres, "centres"))
-    path, ignored = path_of(cover.candidates, "candidates"), prepared.run.input.ignore
-    return read_candidates(path, prepared.context.geography, per, within, ignored)
+    within = None if radius is None or centres is None else Within(radius, path_of(centres, "centres"))
+    path, ignored = path_of(words.candidates or "", "candidates"), prepared.run.input.ignore
+    return read_candidates(path, prepared.context.geography, words.per, within, ignored)

@@ -463,7 +463,9 @@ class Invariants:
                 code="C343",
                 fix=f"give lists of mappings by kind: {', '.join(kind.kind for kind in KINDS)}",
             ) from None
-        return Invariants.of_file(file, schema)
+        made = Invariants.of_file(file, schema)
+        made.refuse_twice("")
+        return made
 
     @staticmethod
     def of_file(file: Any, schema: Schema, of: str = "") -> Invariants:
@@ -473,7 +475,7 @@ class Invariants:
             schema: whose names are used. of: where the tables stand, for messages.
 
         Raises:
-            ConfigError: a key too many or missing, unknown attribute or label, a name twice.
+            ConfigError: a key too many or missing, unknown attribute or label.
         """
         found: dict[str, Any] = {}
         for kind in KINDS:
@@ -485,9 +487,7 @@ class Invariants:
             found[kind.kind] = tuple(
                 _build_constraint(kind, number, table, schema) for number, table in given
             )
-        made = Invariants(file.name, file.title, file.schema, source=file.source, **found)
-        made.refuse_twice(of)
-        return made
+        return Invariants(file.name, file.title, file.schema, source=file.source, **found)
 
     @property
     def file(self) -> Any:

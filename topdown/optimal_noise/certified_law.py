@@ -138,7 +138,7 @@ def _added(parts: Sequence[tuple[int, int, tuple[int, int, list[int]]]], place: 
     return total
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OptimalLaw:
     """Noise for one whole-number query, checked as it is made: weights, and multipliers that bound all other laws.
 
@@ -173,6 +173,10 @@ class OptimalLaw:
                     code="V180",
                     fix="make the law again: topdown noise --help",
                 )
+
+    def __repr__(self) -> str:
+        kept = ", ".join(f"epsilon {p.epsilon} delta {p.delta}" for p in self.ask.promises)
+        return f"OptimalLaw({kept}, values {self.first} .. {self.last})"
 
     @property
     def last(self) -> int:

@@ -189,13 +189,16 @@ SPARES = tuple(Fraction(1, 10**n) for n in (9, 7, 5, 3))
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LatticeLaw:
     """P(cell first + j) = weights[j] / 2^64; `excess` is at least the delta that the law needs."""
 
     first: int
     weights: tuple[int, ...]
     excess: Fraction
+
+    def __repr__(self) -> str:
+        return f"LatticeLaw(cells {self.first} .. {self.first + len(self.weights) - 1})"
 
     def mass(self, cell: int) -> Fraction:
         """Return the mass of a cell; 0 outside."""
@@ -399,7 +402,7 @@ class RealQuestion:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RealNoise:
     """An enclosure lower <= least expected loss of real noise <= upper, and the lattice law that gives `upper`.
 
@@ -415,6 +418,9 @@ class RealNoise:
     law: LatticeLaw
     lower: Fraction
     upper: Fraction
+
+    def __repr__(self) -> str:
+        return f"RealNoise({self.loss} {float(self.lower):.6g} .. {float(self.upper):.6g}, {self.law})"
 
     @property
     def gap(self) -> Fraction:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import topdown
 from topdown import app
 from topdown.app.commands.command import Picture, command, write_new
 from topdown.app.screens.console import Screen
@@ -126,14 +125,8 @@ def noise_command(
             epsilon, delta, moved, loss or "l1", large_delta, dependent, worst_case
         )
         return app.make_dependent(screen, counts, plot=plot, force=force)
-    law = topdown.optimal_noise(
-        epsilon,
-        delta,
-        sensitivity=moved,
-        loss=loss or "l1",
-        also=[_epsilon_and_delta(text) for text in also],
-        large_delta=large_delta,
-    )
+    pairs = [(epsilon, delta), *map(_epsilon_and_delta, also)]
+    law = app.integer_noise(pairs, moved, loss or "l1", large_delta=large_delta)
     return _show_law(screen, law, compare=compare, out=out, plot=plot, force=force)
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,18 +20,11 @@ from topdown.app.screens.text_layout import FAIL, OK, Column, bold
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
-    from topdown.app.private_choice import Wish
+    from topdown.app.private_choice import Asked
     from topdown.formats.choice_documents import SelectionResult
     from topdown.measure import ChoiceRequest
 
 LARGE = 2
-Action = Literal["sites", "order", "frequent"]
-_OF = {
-    "sites": {"candidates", "radius", "centres", "k", "per", "most"},
-    "order": {"candidates", "radius", "centres", "most_records"},
-    "frequent": {"query", "level", "cap", "more_than"},
-}
-_NEEDS = {"sites": ("candidates", "k"), "order": ("candidates",), "frequent": ("query",)}
 
 
 @command(
@@ -76,7 +69,7 @@ _NEEDS = {"sites": ("candidates", "k"), "order": ("candidates",), "frequent": ("
 def select_command(
     screen: Screen,
     *,
-    action: Action | None,
+    action: Asked | None,
     source: Path | None,
     epsilon: str | None,
     out: Path | None,
@@ -95,40 +88,21 @@ def select_command(
         if action or given or epsilon or out:
             raise ConfigError("--self-check reads and chooses nothing", code="C005", fix="give it alone")
         return _show_selection_check(screen)
-    if action is None:
-        raise ConfigError(
-            "select needs sites, order or frequent", code="C005", fix="see: topdown select --help"
-        )
-    missing = [name for name in _NEEDS[action] if name not in given]
-    missing += [name for name, value in (("epsilon", epsilon), ("out", out)) if value is None]
-    odd = sorted(given - _OF[action])
-    if source is None or epsilon is None or out is None or missing or odd:
-        text = f"takes no --{odd[0].replace('_', '-')}" if odd else "needs a run file"
-        text = f"needs --{missing[0].replace('_', '-')}" if missing and not odd else text
-        raise ConfigError(f"select {action} {text}", code="C005", fix="see: topdown select --help")
-
-    asked = app.select_plan(source, _selection_request(action, options), epsilon)
+    lacking = {"sites, order or frequent": action, "a run file": source, "--epsilon": epsilon, "--out": out}
+    if action is None or source is None or epsilon is None or out is None:
+        missing = next(name for name, value in lacking.items() if value is None)
+        raise ConfigError(f"select needs {missing}", code="C005", fix="see: topdown select --help")
+    planned = app.select(source, action, epsilon, **options)
+    asked = planned.request
     app.check_folder(asked, out, resume=resume)
     for advice in advice_on(asked):
         screen.warn(advice)
     _ask_to_spend(screen, asked, yes=yes)
     said_when_stopped.set(_words_when_stopped(asked))
-    made = app.select(asked, out, again=again, resume=resume)
+    made = planned.choose(out, again=again, resume=resume)
     screen.document(made)
     _show_choice(screen, asked, out, made)
     return EXIT_OK
-
-
-def _selection_request(action: Action, options: dict[str, Any]) -> Wish:
-
-    if action == "frequent":
-        more = {"cap": options["cap"] or 1, "more_than": options["more_than"] or 0}
-        return app.Frequent(tuple(options["query"]), options["level"], **more)
-    cover = app.Cover(options["candidates"], options["radius"], options["centres"])
-    if action == "order":
-        return app.Order(cover, options["most_records"])
-    most = 1 if options["most"] is None else options["most"]
-    return app.Sites(cover, options["k"], options["per"], most)
 
 
 def advice_on(asked: ChoiceRequest) -> list[str]:

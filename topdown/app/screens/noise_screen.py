@@ -21,13 +21,10 @@ from topdown.optimal_noise import (
     CountQuestion,
     Promise,
     RealNoise,
-    RealQuestion,
     additive_law,
     analytic_gaussian_sigma,
     best_kernel,
-    default_cells,
     kernel_baselines,
-    sandwich,
     truncated_laplace,
 )
 from topdown.optimal_noise.law_picture import kernel_svg, lattice_svg
@@ -73,29 +70,6 @@ def whole_number(text: str) -> int:
     return int(number)
 
 
-def promise_of(epsilon: str, delta: str, *, large_delta: bool) -> Promise:
-    """Return epsilon and delta above 0, delta at most 1/1000 unless a larger one is allowed.
-
-    Raises: ConfigError (C151, C152, C154).
-    """
-    found = Promise(rational(epsilon, "epsilon"), rational(delta, "delta"))
-    refuse_large(found.delta, large_delta=large_delta)
-    return found
-
-
-def refuse_large(delta: Fraction, *, large_delta: bool) -> None:
-    """Refuse a delta above 1/1000 that was not allowed.
-
-    Raises: ConfigError (C154).
-    """
-    if delta > app.LARGEST_DELTA and not large_delta:
-        raise ConfigError(
-            f"delta is {delta}, above {app.LARGEST_DELTA}: the best noise would release exact answers",
-            code="C154",
-            fix="give a smaller delta, or allow it: --large-delta",
-        )
-
-
 REAL_DIGITS = 6
 
 
@@ -121,10 +95,10 @@ def make_continuous(screen: Screen, wish: RealNoiseRequest, *, plot: Path | None
         ConfigError: C080, C132, C151, C152, C154, C162, C163, C164. NoSolutionError, InternalError: nothing is shown.
 
     """
-    promise = promise_of(wish.epsilon, wish.delta, large_delta=wish.large_delta)
-    cells = default_cells(promise) if wish.cells is None else wish.cells
-    question = RealQuestion(promise, rational(wish.sensitivity, "the sensitivity"), cells)
-    found = sandwich(question, wish.loss)
+    found = app.real_noise(
+        wish.epsilon, wish.delta, wish.sensitivity, wish.loss, wish.cells, large_delta=wish.large_delta
+    )
+    question, promise = found.question, found.question.promise
     if plot is not None:
         title = (
             f"Noise on multiples of {question.width} for a real query: \u03b5 {promise.epsilon} "
@@ -257,7 +231,7 @@ def make_dependent(screen: Screen, wish: CountNoiseRequest, *, plot: Path | None
 
     """
     delta = rational(wish.delta, "delta")
-    refuse_large(delta, large_delta=wish.large_delta)
+    app.refuse_large(delta, large_delta=wish.large_delta)
     question = CountQuestion(
         rational(wish.epsilon, "epsilon"),
         delta,

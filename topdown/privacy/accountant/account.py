@@ -21,14 +21,7 @@ from itertools import combinations_with_replacement
 
 from topdown.errors import ConfigError
 from topdown.privacy.accountant.composition import DIGITS, Composition
-from topdown.privacy.accountant.events import (
-    ComposedEvent,
-    DiscreteGaussianEvent,
-    Event,
-    Geometric,
-    Mixture,
-)
-from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, positive, rational
+from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, rational
 from topdown.privacy.relation import Neighbours, Relation, stated_changes
 from topdown.privacy.statement import Document, accuracy_percent, usual_conversions
 
@@ -243,34 +236,3 @@ def _digits_shown(box: Enclosure, digits: int) -> int:
     if digits <= DIGITS or box.width == 0 or box.lower <= 0:
         return 18
     return max(18, 3 - math.floor(math.log10(max(box.relative_width, 1e-300))))
-
-
-def account(
-    *, gaussian: Sequence[Exact] = (), geometric: Sequence[Exact] = (), pure: Sequence[Exact] = ()
-) -> Mixture:
-    """Compose mechanisms of different kinds, each on one count that moves by 1, and return their exact loss.
-
-    A count that moves by 1 in each of two places, as under "bounded", is two mechanisms.
-
-    >>> loss = account(gaussian=[100, 400], geometric=["1/10"], pure=["1/20", "1/4"])
-    >>> loss.delta(0.5).texts(3)
-    ('0.00208', '0.00209')
-
-    Args:
-        gaussian: variances of discrete Gaussian noise, above 0.
-        geometric: rates of two-sided geometric noise, above 0: epsilon of one count.
-        pure: epsilons of mechanisms of which no more is known than that they keep epsilon; the loss is that of the
-            worst of them (Kairouz, Oh, Viswanath 2015, theorem 3.3).
-
-    Returns: its `epsilon(delta)`, `delta(epsilon)` and `curve` are enclosures of the true values.
-
-    Raises:
-        ConfigError: A002 a number that is not above 0, A007 nothing is given, A020 too many different losses.
-        TypeError: a float.
-    """
-    events: list[Event] = [DiscreteGaussianEvent(positive(variance, "variance")) for variance in gaussian]
-    events += [Geometric(positive(rate, "rate")) for rate in geometric]
-    events += [
-        Geometric(positive(epsilon, "epsilon")) for epsilon in pure
-    ]  # one count: loss epsilon or -epsilon
-    return Mixture(ComposedEvent(tuple(events)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -26,6 +27,7 @@ from topdown.privacy.accountant.events import (
     Mixture,
     PureDP,
     Repeated,
+    Simple,
     exp_ends,
     finite_on_lattice,
     geometric_on_lattice,
@@ -43,7 +45,7 @@ from topdown.privacy.accountant.finite_losses import (
     outcomes_of_count,
 )
 from topdown.privacy.accountant.gaussian_loss import LossDistribution, ball_of, ends, precision
-from topdown.privacy.exact_values import Enclosure, Threshold, threshold
+from topdown.privacy.exact_values import Enclosure, Threshold, epsilon_of, threshold
 from topdown.privacy.laws import LAWS
 
 MIXED_METHOD = "composed exactly"
@@ -162,15 +164,21 @@ class WholeLoss:
             return Enclosure(min(low, found.upper), found.upper, self._method)
         return Enclosure(noise, max(noise, self._on_lattice(room).epsilon_at(target)), BOUND_METHOD)
 
+    def delta_at(self, epsilon: Threshold) -> Enclosure:
+        """Return ends of delta at an epsilon of 0 or more, the larger of the two directions of the pair."""
+        asked = epsilon_of(epsilon)
+        if self._listed is not None:
+            found = self._listed.delta(asked)
+        else:
+            lattice = self._on_lattice(_ROOM)
+            found = Enclosure(Fraction(0), lattice.delta_at(min(int(asked / lattice.step), lattice.top)))
+        alone = self.gaussian.delta(asked, engine=self._engine).lower if self.gaussian else Fraction(0)
+        return Enclosure(found.lower if self.is_exact else min(alone, found.upper), found.upper, self._method)
+
     def best_guess(self) -> Enclosure:
         """Return ends of the chance that the best attacker is right of two equally likely neighbours."""
-        if self._listed is not None:
-            found = self._listed.bayes_accuracy()
-        else:
-            found = Enclosure(Fraction(1, 2), (1 + self._on_lattice(_ROOM).delta_at(0)) / 2)
-        alone = self.gaussian.best_guess(engine=self._engine).lower if self.gaussian else Fraction(1, 2)
-        low = found.lower if self.is_exact else min(alone, found.upper)
-        return Enclosure(low, found.upper, self._method)
+        at_zero = self.delta_at(0)
+        return Enclosure((1 + at_zero.lower) / 2, (1 + at_zero.upper) / 2, at_zero.method)
 
     @property
     def _method(self) -> str:
@@ -186,20 +194,7 @@ class WholeLoss:
     @cached_property
     def _listed(self) -> Mixture | None:
         """The composition of all losses, where those beside Gaussian noise have few values together."""
-        events: Counter[Event] = Counter()
-        size = 1
-        for m in self.noise:
-            law = LAWS[m.law]
-            if law.composed_as == "gaussian":
-                events[DiscreteGaussianEvent(m.parameter, m.shift)] += m.count
-            elif law.composed_as == "weights":
-                events[outcomes_of_count(m)] += m.count
-            else:
-                one = law.loss_of_one(m.parameter, m.shift)
-                exact = law.composed_as == "geometric"
-                events[Geometric(one / m.shift, m.shift) if exact else Geometric(one)] += m.count
-        for _, odds in self.pure:
-            events[PureDP(odds)] += 1
+        events, size = _events_of(self.noise) + Counter(PureDP(odds) for _, odds in self.pure), 1
         for event, n in events.items():
             if not isinstance(event, DiscreteGaussianEvent):
                 size *= _n_losses(event, n)
@@ -213,6 +208,22 @@ class WholeLoss:
         total = self.pure_epsilon + self.own_epsilon + gaussian
         spare = min(NATS[1], NATS[0] + 2 * self.own_epsilon) if self.own_delta else Fraction(0)
         return _lattice_loss(self, total / _LATTICE_STEPS, total, spare)
+
+
+def _events_of(noise: Iterable[NoisyCounts]) -> Counter[Simple]:
+    """Return what each count is to the accountant, and how often."""
+    events: Counter[Simple] = Counter()
+    for m in noise:
+        law = LAWS[m.law]
+        if law.composed_as == "gaussian":
+            events[DiscreteGaussianEvent(m.parameter, m.shift)] += m.count
+        elif law.composed_as == "weights":
+            events[outcomes_of_count(m)] += m.count
+        else:
+            one = law.loss_of_one(m.parameter, m.shift)
+            exact = law.composed_as == "geometric"
+            events[Geometric(one / m.shift, m.shift) if exact else Geometric(one)] += m.count
+    return events
 
 
 def _n_losses(event: Event, count: int) -> int:
@@ -307,18 +318,10 @@ def _gaussian_epsilon(law: LossDistribution, room: Fraction) -> Fraction:
 
 def _beside_gaussian(whole: WholeLoss) -> list[tuple[Geometric | FiniteLoss, int]]:
     """Return all that is not Gaussian, and how often; more than 4,096 pure counts as one response of their sum."""
-    events: Counter[Geometric | FiniteLoss] = Counter()
-    for m in whole.noise:
-        law = LAWS[m.law]
-        if law.composed_as == "weights":
-            events[outcomes_of_count(m)] += m.count
-        elif law.composed_as != "gaussian":
-            one = law.loss_of_one(m.parameter, m.shift)
-            events[
-                Geometric(one / m.shift, m.shift) if law.composed_as == "geometric" else Geometric(one)
-            ] += m.count
-    for epsilon, _ in whole.pure:
-        events[Geometric(epsilon)] += 1
+    events: Counter[Geometric | FiniteLoss] = Counter(Geometric(epsilon) for epsilon, _ in whole.pure)
+    for event, n in _events_of(whole.noise).items():
+        if isinstance(event, Geometric | FiniteLoss):
+            events[event] += n
     pure = [event for event in events if isinstance(event, Geometric)]
     if sum(events[event] for event in pure) > _MOST_COUNTS:
         events = Counter({event: n for event, n in events.items() if event not in pure})

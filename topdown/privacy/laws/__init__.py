@@ -28,6 +28,8 @@ def law_of_mechanism(mechanism: str) -> NoiseLaw:
 __all__ = [
     "DISCRETE_GAUSSIAN",
     "LAWS",
+    "OPTIMAL_INTEGER",
+    "TWO_SIDED_GEOMETRIC",
     "UNIT",
     "DiscreteGaussian",
     "FormulaDistribution",

@@ -82,6 +82,9 @@ class FormulaDistribution(NoiseDistribution):
     def energy(self, k: int) -> Fraction:
         """Return -log of pmf(k) / pmf(0), exactly."""
 
+    def __repr__(self) -> str:
+        return self.description
+
     def exact_thresholds(self, n_bits: int) -> None:
         """Return None: they are certified by enclosures of the tail sums."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_VARIANCE = 1 << 54  # then P(|X| >= 2^31) < 2^-180, so the int32 guard never shapes the law
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DiscreteGaussian(FormulaDistribution):
     """The law on all integers with pmf(x) proportional to exp(-x^2 / (2 variance)).
 

@@ -24,7 +24,7 @@ _PRECISION = 192
 MAX_SCALE = 1 << 24  # then P(|X| >= 2^31) < 2^-180, so the int32 guard never shapes the law
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TwoSidedGeometric(FormulaDistribution):
     """The law on all integers with pmf(x) proportional to exp(-|x| / scale): the discrete Laplace.
 
