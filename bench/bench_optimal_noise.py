@@ -21,7 +21,7 @@ from topdown.optimal_noise import (
     WeightSampler,
     draw_by_inversion,
     error_costs,
-    highs,
+    linear_programs,
     optimal_law,
 )
 from topdown.privacy import AesBits, Sampler
@@ -53,7 +53,7 @@ def test_reference_table(case: tuple[str, str, int]) -> None:
         law = optimal_law(one)
         whole = seconds(lambda one=one: optimal_law(one).gap)
         lp = CompactLP(error_costs(loss, law.last), case[2], one.limits, mirror=True)
-        bare = seconds(lambda lp=lp: highs.solve_linear_program(lp.program))
+        bare = seconds(lambda lp=lp: linear_programs.solve_linear_program(lp.program))
         print(
             f"\n{case} {loss.name}: {whole * 1e3:.1f} ms, {whole / bare:.1f} times the bare program", end=""
         )
@@ -65,7 +65,7 @@ def test_sensitivity_four() -> None:
     one = ask("1/10", "1e-6", 4)
     whole = seconds(lambda: optimal_law(one).gap)
     lp = CompactLP(error_costs(Absolute(), 440), 4, one.limits, mirror=True)
-    bare = seconds(lambda: highs.solve_linear_program(lp.program))
+    bare = seconds(lambda: linear_programs.solve_linear_program(lp.program))
     print(
         f"\nsensitivity 4, epsilon 1/10, delta 1e-6: {whole:.2f} s, {whole / bare:.1f} times the bare program"
     )

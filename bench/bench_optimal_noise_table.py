@@ -12,9 +12,7 @@ import math
 import time
 from fractions import Fraction
 
-from tests.oracles.cutting_planes import CellPartition, cutting_planes
 from topdown.optimal_noise import (
-    ABSOLUTE,
     Promise,
     RealNoise,
     RealQuestion,
@@ -22,7 +20,6 @@ from topdown.optimal_noise import (
     sandwich,
     truncated_laplace,
     truncated_laplace_reach,
-    upper_law,
 )
 
 EPSILONS = ("0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5")
@@ -167,8 +164,8 @@ def show_golden(rows: int, *, few: bool) -> int:
     return apart
 
 
-def show_ratio() -> None:
-    """Print what the reference case takes, and how the compact program compares with cutting planes."""
+def show_reference_case() -> None:
+    """Print what the reference case takes."""
     promise = Promise(Fraction(1), Fraction(1, 5))
     start = time.process_time()
     found = sandwich(RealQuestion(promise, Fraction(1), 36), "l1")
@@ -176,25 +173,12 @@ def show_ratio() -> None:
         f"\n(1, 1/5), 36 cells: [{float(found.lower):.6f}, {float(found.upper):.6f}] in "
         f"{time.process_time() - start:.2f} s of CPU time"
     )
-    cells = range(-24, 24)
-    start = time.process_time()
-    _, value = upper_law(RealQuestion(promise, Fraction(1), 10), ABSOLUTE, cells)
-    compact, start = time.process_time() - start, time.process_time()
-    partition = CellPartition(tuple(range(-24, 25)), 10)
-    slow = cutting_planes(
-        partition, partition.costs(ABSOLUTE, Fraction(1, 10)), promise, tolerance=Fraction(1, 10**10)
-    )
-    planes = time.process_time() - start
-    print(
-        f"same program, 10 cells: compact {compact:.2f} s, cutting planes {planes:.2f} s ({slow.rounds} rounds, "
-        f"{slow.cuts} cuts), ratio {planes / compact:.1f}; values differ by {abs(float(value) - slow.value):.1e}"
-    )
 
 
 def test_few_cells_agree() -> None:
     """A cell that nobody can explain means that one of two published tables is wrong, ours perhaps."""
     assert (show_table(600, few=True), show_golden(600, few=True)) == (0, 0)
-    show_ratio()
+    show_reference_case()
 
 
 if __name__ == "__main__":
@@ -203,5 +187,5 @@ if __name__ == "__main__":
     few = parser.parse_args().few
     rows = 600 if few else 3000
     failed = show_table(rows, few=few) + show_golden(rows, few=few)
-    show_ratio()
+    show_reference_case()
     raise SystemExit(1 if failed else 0)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from topdown.inputs.table_reader import (
         LabelIndex,
+        PublicTable,
         TableColumn,
         TableReader,
         header_if_readable,
@@ -48,6 +49,7 @@ __all__ = [
     "DatabaseTable",
     "LabelIndex",
     "MemoryTable",
+    "PublicTable",
     "TableColumn",
     "TableLocation",
     "TableProblem",

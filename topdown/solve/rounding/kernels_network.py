@@ -7,6 +7,7 @@ program.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topdown.arrays import Bools, FloatsOut, FloatTable, Ints, IntsOut, IntTable, IntTableOut, Whole
 
@@ -33,7 +34,7 @@ def laminar_network(
     inner: IntTable,
     unit: float,
     snap: float,
-) -> tuple[IntsOut, IntsOut, IntsOut, IntsOut, IntsOut, IntsOut, IntsOut, IntsOut] | None:
+) -> tuple[NDArray[np.int64], ...] | None:
     """Return (tails, heads, capacities, costs, supplies, cell_arcs, flows, above), None if bounds or sums ask too much.
 
     The last two are where `network_simplex` starts, with node 0 as the root: every row gives to its largest fractions.
