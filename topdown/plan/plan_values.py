@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import sqrt
 from pathlib import Path
 from typing import Any, Literal
@@ -227,7 +227,7 @@ class Plan:
         """Chance of every interval in the tables; None if they have none."""
         return None if self.estimates is None else self.estimates.coverage
 
-    @property
+    @cached_property
     def plan_hash(self) -> str:
         """SHA-256, in hex, of the canonical JSON of the plan."""
         return hashlib.sha256(msgspec.json.encode(self.to_document(), order="deterministic")).hexdigest()

@@ -13,8 +13,8 @@ from statistics import NormalDist
 from typing import Literal, Protocol
 
 import numpy as np
+import scipy  # which loads `special` when it is first used: by tables with intervals
 from numpy.typing import NDArray
-from scipy.special import erfc, erfcx
 
 from topdown.arrays import Floats, Ints
 from topdown.model import Histogram, Query, distinct_rows
@@ -274,8 +274,12 @@ def _chance_above(estimate: Ints, stddev: Ints, count: Ints, x: Ints) -> Floats:
     d = (1000 * count - BELOW_COUNT) / unit
     b = a - d
     far = np.maximum(b, 0)  # where both tails may be too small for a float
-    ratio = erfcx(np.maximum(a, 0)) / erfcx(far) * np.exp(np.minimum(-d * (a + b), 0))
-    return np.asarray(np.where(b > 0, ratio, erfc(a) / erfc(np.minimum(b, 0))), dtype=np.float64)
+    ratio = (
+        scipy.special.erfcx(np.maximum(a, 0)) / scipy.special.erfcx(far) * np.exp(np.minimum(-d * (a + b), 0))
+    )
+    return np.asarray(
+        np.where(b > 0, ratio, scipy.special.erfc(a) / scipy.special.erfc(np.minimum(b, 0))), dtype=np.float64
+    )
 
 
 def rows_of_unions(

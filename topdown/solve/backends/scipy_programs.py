@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy  # which loads `optimize` when it is first used: few releases need it
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, linprog, milp
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 from scipy.sparse.csgraph import maximum_flow
 
@@ -68,7 +68,7 @@ def minimise_linear(
     """
     sides = [(csr_array(rows), right) if rows.shape[0] else (None, None) for rows, right in (below, equal)]
     bounds = [(0.0 if low is None else float(low[i]), None) for i in range(len(cost))]
-    result = linprog(np.asarray(cost), *sides[0], *sides[1], bounds=bounds)
+    result = scipy.optimize.linprog(np.asarray(cost), *sides[0], *sides[1], bounds=bounds)
     return Optimum(result.x, float(result.fun)) if result.status == 0 else None
 
 
@@ -97,7 +97,7 @@ class UndecidedError(InternalError):
 
 def minimise_integer(
     cost: Floats, integrality: Floats, most: Floats, between: tuple[Any, Floats, Floats] | tuple[()]
-) -> OptimizeResult:
+) -> scipy.optimize.OptimizeResult:
     """Minimise cost . x over 0 <= x <= most, whole where `integrality` is 1.
 
     Args:
@@ -109,11 +109,11 @@ def minimise_integer(
     """
     impossible = None
     for presolve, factor in ATTEMPTS:
-        result = milp(
+        result = scipy.optimize.milp(
             cost * factor,
             integrality=integrality,
-            bounds=Bounds(0, most),
-            constraints=LinearConstraint(*between) if between else (),
+            bounds=scipy.optimize.Bounds(0, most),
+            constraints=scipy.optimize.LinearConstraint(*between) if between else (),
             options={"node_limit": NODE_LIMIT, "mip_rel_gap": 0.0, "presolve": presolve},
         )
         if result.x is not None:
@@ -201,7 +201,7 @@ class RoundingProgram:
         sure = answer is not None and answer.optimal and proved is not None and proved.optimal
         return answer if answer is None or sure else replace(answer, optimal=False)
 
-    def _over(self, result: OptimizeResult, soft: coo_array, most: Floats) -> Floats:
+    def _over(self, result: scipy.optimize.OptimizeResult, soft: coo_array, most: Floats) -> Floats:
         over = np.rint(soft @ np.rint(result.x[: len(self.cost)]) - most)
         return np.asarray(np.maximum(over, 0.0), dtype=np.float64)
 
@@ -213,7 +213,7 @@ class RoundingProgram:
         *,
         free: bool = False,
         total: float | None = None,
-    ) -> OptimizeResult:
+    ) -> scipy.optimize.OptimizeResult:
         # Columns: cells, then two a priced row (below and above its target), then one a soft row. These last ones
         # cost one a unit, or together are at most `total` and cost nothing.
         blocks = self.blocks + more
@@ -253,7 +253,7 @@ class RoundingProgram:
         between = (vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high)) if rows else ()
         if not len(cost) + n_extra:  # nothing is left to decide
             fits = all((a <= 0).all() and (b >= 0).all() for a, b in zip(low, high, strict=True))
-            return OptimizeResult(
+            return scipy.optimize.OptimizeResult(
                 x=cost if fits else None, fun=0.0, mip_dual_bound=0.0, status=OPTIMAL if fits else IMPOSSIBLE
             )
         result = minimise_integer(
@@ -268,7 +268,7 @@ class RoundingProgram:
             )
         return result
 
-    def _answer(self, result: OptimizeResult, over: Floats) -> ProgramAnswer | None:
+    def _answer(self, result: scipy.optimize.OptimizeResult, over: Floats) -> ProgramAnswer | None:
         if result.x is None:
             return None
         gap = abs(result.fun - result.mip_dual_bound) if result.mip_dual_bound is not None else np.inf
