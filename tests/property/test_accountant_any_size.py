@@ -21,6 +21,7 @@ from topdown.privacy.accountant import (
     Repeated,
     bun_steinke,
     canonne_kamath_steinke,
+    loss_distribution,
     solve_epsilon,
 )
 from topdown.privacy.accountant.bounds import _gaussian_delta
@@ -215,3 +216,24 @@ def test_finite_events_without_end_are_refused(event):
     """A sensitivity or a repetition of 10**12 must not be written out loss by loss."""
     with pytest.raises(ConfigError, match="distinct losses"):
         Mixture(event)
+
+
+@given(
+    st.lists(
+        st.tuples(powers(-3, 6), st.integers(1, 3), st.integers(1, 9)), min_size=1, max_size=4, unique=True
+    ),
+    powers(-2, 2),
+)
+def test_the_law_in_whole_numbers_is_that_in_fractions(
+    coordinates: list[tuple[Fraction, int, int]], epsilon: Fraction
+) -> None:
+    """A total, a lattice or a threshold that is off by anything would be a certified wrong number."""
+    law = loss_distribution(coordinates)
+    groups = [(g.variance, g.shift) for g in law.groups]
+    assert groups == sorted(groups, reverse=True)
+    assert law.total == sum((n * k * k / v for v, k, n in coordinates), Fraction(0))
+    assert [i * law.spacing for i in law.integers] == [k / v for v, k in groups]
+    assert math.gcd(*law.integers) == 1
+    index, gap = law.first_above(epsilon - law.half)
+    assert gap == index * law.spacing - (epsilon - law.half)
+    assert 0 < gap <= law.spacing

@@ -24,6 +24,7 @@ from topdown.privacy.accountant.gaussian_loss import (
     LossDistribution,
     ball_exp,
     float_exp,
+    is_between,
     loss_distribution,
 )
 from topdown.privacy.accountant.quadrature_nodes import SMALLEST_PRUNED, parts
@@ -176,47 +177,51 @@ def second_opinion(law: LossDistribution) -> Float64Engine:
     raise EngineLimitError("too many nodes for a second opinion", fix='use engine "auto"')
 
 
-def cheapest_engine(law: LossDistribution) -> str:
+def cheapest_engine(law: LossDistribution) -> tuple[str, Quadrature | None]:
     """Return the cheapest suitable engine: lattice quadrature, atoms, lattice-free quadrature, or bounds.
+
+    With its name comes the quadrature that was set up to tell, for "float64" and "free".
 
     The lattice is usable when the slowest group has few peaks over one period and the sieve leaves few nodes;
     otherwise atoms when they fit; otherwise the lattice-free kernel; otherwise, and outside the range in which the
     rounding of floats is accounted for, bounds that cost the same for every law.
     """
     if not floats_hold(law):
-        return "bounds"
-    if lattice_usable(law):
-        return "float64"
+        return "bounds", None
+    on_lattice = usable_lattice(law)
+    if on_lattice is not None:
+        return "float64", on_lattice
     if atoms.atoms_fit(law):
-        return "atoms"
+        return "atoms", None
+    free = Quadrature(law, lattice=False)
     try:
-        _ = Quadrature(law, lattice=False).spectrum
+        _ = free.spectrum
     except EngineLimitError:
-        return "bounds"
-    return "free"
+        return "bounds", None
+    return "free", free
 
 
 def floats_hold(law: LossDistribution) -> bool:
     """Tell whether every number of the law is where the rounding bounds of the float64 engines were made for."""
     return (
-        all(_FLOAT_VARIANCES[0] <= g.variance <= _FLOAT_VARIANCES[1] for g in law.groups)
-        and _FLOAT_TOTALS[0] <= law.total <= _FLOAT_TOTALS[1]
+        all(is_between(g.variance, *_FLOAT_VARIANCES) for g in law.groups)
+        and is_between(law.total, *_FLOAT_TOTALS)
         and max(g.shift for g in law.groups) * law.coordinates <= _FLOAT_COUNT
     )
 
 
-def lattice_usable(law: LossDistribution) -> bool:
-    """Tell whether the sieve over the whole lattice period is cheap."""
+def usable_lattice(law: LossDistribution) -> Quadrature | None:
+    """Return the quadrature on the lattice with its nodes, None where the sieve over a whole period is not cheap."""
     pruned = [w for w, g in zip(law.integers, law.groups, strict=True) if g.variance >= SMALLEST_PRUNED]
     points = 12 * math.sqrt(float(law.total)) / float(law.spacing)
     if points > _MOST_POINTS or (min(pruned) > _MOST_PEAKS if pruned else points > _MOST_PEAKS):
-        return False
+        return None
+    quadrature = Quadrature(law)
     try:
-        quadrature = Quadrature(law)
         _ = quadrature.window.peaks
     except EngineLimitError:
-        return False
-    return True
+        return None
+    return quadrature
 
 
 def float_range(law: LossDistribution, epsilon: Fraction) -> bool:
@@ -426,17 +431,22 @@ class Composition:
         return name if is_quick(self._engine(name, DIGITS)) else "auto"
 
     @cached_property
-    def _auto(self) -> str:
+    def _cheapest(self) -> tuple[str, Quadrature | None]:
         return cheapest_engine(self.law)
 
-    @cached_property
-    def _on_lattice(self) -> bool:
-        return lattice_usable(self.law)
+    @property
+    def _auto(self) -> str:
+        return self._cheapest[0]
 
     def _engine(self, name: str, digits: int) -> Engine:
         key = (name, digits if name.startswith("ball") else 0)
         if key not in self._cache:
-            self._cache[key] = build_engine(name, self.law, digits)
+            known = self._cheapest[1] if name in ("float64", "free") and name == self._auto else None
+            self._cache[key] = (
+                build_engine(name, self.law, digits)
+                if known is None
+                else Float64Engine(self.law, quadrature=known)
+            )
         return self._cache[key]
 
     @property
@@ -459,9 +469,9 @@ class Composition:
         """Return delta by balls with more digits while it is too wide, or by atoms in long double without lattice."""
         if box and (self._auto == "free" or box.relative_width <= WIDTH_WANTED):
             return box
-        if box and self._auto == "atoms" and not self._on_lattice:
+        if box and self._auto == "atoms":
             return self._engine("atoms-wide", digits).deltas([point])[0]
-        name = "ball" if self._on_lattice else "ball-free"
+        name = "ball" if self._auto == "float64" else "ball-free"
         for more in (digits, 3 * digits, 8 * digits):
             engine = self._engine(name, more)
             if not is_quick(engine):

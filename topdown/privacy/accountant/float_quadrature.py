@@ -239,7 +239,8 @@ class Quadrature:
     def _lattice_block(self, first: Sequence[int], gap: Floats | None) -> Sums:
         window, law = self.window, self.law
         n_points, spacing = window.n_points, float(law.spacing)
-        x0 = np.array([float(i * law.spacing) for i in first])
+        step, per = law.spacing.as_integer_ratio()
+        x0 = np.array([i * step / per for i in first])
         theta = np.maximum(x0 / float(law.total), 0.0)
         node = TWO_PI * window.index / n_points
         whole = TWO_PI * _turns(window.index, [Fraction(window.terms, n_points)])[0]

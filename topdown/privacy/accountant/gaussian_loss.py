@@ -20,6 +20,7 @@ from topdown.errors import ConfigError
 from topdown.privacy.exact_values import LARGEST
 
 _MOST_BITS = 12_000
+_SMALLEST = 1 / LARGEST
 
 
 class EngineLimitError(ConfigError):
@@ -39,7 +40,7 @@ class CoordinateGroup:
     @property
     def weight(self) -> Fraction:
         """Factor of X in the privacy loss: shift / variance."""
-        return self.shift / self.variance
+        return Fraction(self.shift * self.variance.denominator, self.variance.numerator)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,12 @@ class LossDistribution:
     @cached_property
     def total(self) -> Fraction:
         """P = sum of shift**2 / variance."""
-        return sum((g.count * g.shift * g.weight for g in self.groups), Fraction(0))
+        bottom = math.lcm(*(g.variance.numerator for g in self.groups))
+        parts = (
+            g.count * g.shift**2 * g.variance.denominator * (bottom // g.variance.numerator)
+            for g in self.groups
+        )
+        return Fraction(sum(parts), bottom)
 
     @cached_property
     def half(self) -> Fraction:
@@ -74,7 +80,8 @@ class LossDistribution:
     @cached_property
     def integers(self) -> tuple[int, ...]:
         """Weights in units of the spacing, coprime."""
-        return tuple(int(w / self.spacing) for w in self.weights)
+        top, bottom = self.spacing.as_integer_ratio()
+        return tuple(w.numerator * bottom // (w.denominator * top) for w in self.weights)
 
     @property
     def coordinates(self) -> int:
@@ -83,8 +90,9 @@ class LossDistribution:
 
     def first_above(self, point: Fraction) -> tuple[int, Fraction]:
         """Return the index of the first lattice point strictly above `point`, and its exact distance."""
-        index = math.floor(point / self.spacing) + 1
-        return index, index * self.spacing - point
+        (top, bottom), (step, per) = point.as_integer_ratio(), self.spacing.as_integer_ratio()
+        index = top * per // (bottom * step) + 1
+        return index, Fraction(index * step * bottom - top * per, bottom * per)
 
 
 def loss_distribution(coordinates: Iterable[tuple[Fraction, int, int]]) -> LossDistribution:
@@ -98,10 +106,22 @@ def loss_distribution(coordinates: Iterable[tuple[Fraction, int, int]]) -> LossD
             "nothing is measured: the total budget is zero", code="A007", fix="give one rho above 0"
         )
     law = LossDistribution(
-        tuple(CoordinateGroup(v, k, n) for (v, k), n in sorted(merged.items(), reverse=True))
+        tuple(CoordinateGroup(v, k, merged[v, k]) for v, k in sorted(merged, key=_by_variance, reverse=True))
     )
     _check_range(law)
     return law
+
+
+def _by_variance(group: tuple[Fraction, int]) -> tuple[int, Fraction, int]:
+    """Return a key that sorts by variance and shift, whole numbers first: comparing fractions takes long."""
+    variance, shift = group
+    return (variance.numerator << 64) // variance.denominator, variance, shift
+
+
+def is_between(number: Fraction, least: Fraction, most: Fraction) -> bool:
+    """Tell whether least <= number <= most; numbers above 0, compared in whole numbers."""
+    (top, bottom), (low, per), (high, of) = (x.as_integer_ratio() for x in (number, least, most))
+    return low * bottom <= top * per and top * of <= high * bottom
 
 
 def _check_range(law: LossDistribution) -> None:
@@ -113,7 +133,7 @@ def _check_range(law: LossDistribution) -> None:
         ("total budget", [law.total]),
     ):
         for number in numbers:
-            if not 1 / LARGEST <= number <= LARGEST:
+            if not is_between(number, _SMALLEST, LARGEST):
                 raise ConfigError(
                     f"a {name} is {'above 10**300' if number > 1 else 'below 10**-300'}",
                     code="A040",

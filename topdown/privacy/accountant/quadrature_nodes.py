@@ -64,9 +64,10 @@ def find_peaks(
     if last >= 1 << 50:
         raise EngineLimitError(f"this engine would need {last:.1e} nodes", fix='use engine "auto"')
     use = [i for i, g in enumerate(law.groups) if g.variance >= SMALLEST_PRUNED]
-    order = sorted(use, key=lambda i: law.weights[i])
+    order = sorted(use, key=lambda i: law.integers[i])
     groups = [law.groups[i] for i in order]
-    fixed = np.array([math.floor((ratios[i] % 1) * _TURN) for i in order], dtype=np.uint64)
+    parts_of_turn = [ratios[i].as_integer_ratio() for i in order]
+    fixed = np.array([top % bottom * _TURN // bottom for top, bottom in parts_of_turn], dtype=np.uint64)
     turns = np.array([float(ratios[i]) for i in order])
     variance = np.array([float(g.variance) for g in groups])
     count = np.array([float(g.count) for g in groups])
@@ -225,6 +226,11 @@ class Window:
         return find_peaks(self.law, self.ratios, self.last, cutoff, self.limit)
 
     @cached_property
+    def lengths(self) -> tuple[float, float, float]:
+        """Variance proxy, spacing and period, rounded."""
+        return float(self.law.total), float(self.law.spacing), float(self.period)
+
+    @cached_property
     def n_points(self) -> int:
         """N, lattice points in one period (0 without lattice)."""
         return int(self.period / self.law.spacing) if self.terms else 0
@@ -310,7 +316,7 @@ def window_error(window: Window, theta: float, first: float) -> float:
 
     Lost: points from first + J g on. Counted twice: points one period or more away (PROOF.md, lemma 3).
     """
-    total, spacing, period = float(window.law.total), float(window.law.spacing), float(window.period)
+    total, spacing, period = window.lengths
     centre, span = theta * total, window.terms * spacing
     lost = subgaussian(first + span - centre, total)
     above = subgaussian(first + period - centre, total)
