@@ -16,10 +16,7 @@ from topdown.formats.command_documents import ErrorPage
 from topdown.formats.common import (
     Charged,
     Count,
-    LedgerAttestation,
-    LedgerEnd,
-    LedgerId,
-    LedgerRefund,
+    LedgerHistory,
     Part,
     Positive,
     Rational,
@@ -218,15 +215,6 @@ class Names(Part, frozen=True, kw_only=True):
     licence: Annotated[Text, Meta(description="Of the data")] = ""
 
 
-class LedgerHistory(Part, frozen=True, kw_only=True):
-    """The ledger that paid, as far as the copy in the release goes, and what persons attested or took back."""
-
-    ledger: LedgerId
-    up_to: LedgerEnd
-    attestations: list[LedgerAttestation]
-    refunds: list[LedgerRefund]
-
-
 class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.certificate"):
     """certificate.json: what was measured, what it costs, what is claimed."""
 
@@ -291,19 +279,15 @@ class ReleaseDocument(Part, frozen=True, kw_only=True, tag_field="type", tag="pg
     privacy: Privacy
 
 
-class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.ledger"):
+class LedgerState(LedgerHistory, frozen=True, kw_only=True, tag_field="type", tag="pgsr.ledger"):
     """The result of pgsr ledger --json."""
 
     version: Literal[4] = 4
     engine: str
-    ledger: LedgerId
     action: Literal["new", "found", "show", "move", "attest", "refund", "take-over"]
     path: str
     registry: str
     head: Annotated[Sha256, Meta(description="SHA-256 of the ledger's last line")]
-    up_to: LedgerEnd
-    attestations: list[LedgerAttestation]
-    refunds: list[LedgerRefund]
     data_set: str
     neighbours: str
     unit: str

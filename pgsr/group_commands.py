@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
-from msgspec import to_builtins
 
 from pgsr.group_checks import verify as check_release
 from pgsr.group_checks import verify_document
@@ -191,7 +190,7 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
             ),
         ]
     )
-    for line in history_lines(to_builtins(state)):
+    for line in history_lines(state):
         screen.item(WARN, line)
     screen.last(last)
 

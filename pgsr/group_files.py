@@ -50,6 +50,7 @@ from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, DataError
 from topdown.formats import json_bytes
+from topdown.formats.common import LedgerHistory
 from topdown.inputs import parquet_bytes
 from topdown.made_up import WARNING_FILE
 from topdown.output_paths import refuse_existing, refuse_release
@@ -186,7 +187,7 @@ def certificate_document(made: Release, ledger: bytes = b"") -> dict[str, Any]:
         "truth": None if made.origin is None else made.origin.to_document(),
         "plan_hash": plan.plan_hash,
         "journal": made.journal,
-        "ledger": ledger_history(read_book(ledger, Path(LEDGER))[0]) if ledger else None,
+        "ledger": to_builtins(ledger_history(read_book(ledger, Path(LEDGER))[0])) if ledger else None,
         **plan.sections,
         **_choice_section(made),
         "intervals": {
@@ -249,7 +250,7 @@ def readme_text(certificate: Mapping[str, Any]) -> str:
     largest = sizes["smallest"] + sizes["n_sizes"] - 1
     more = " or more" if sizes["too_large"] == "top-code" else ""
     said = [line for row in privacy["secrets"] for line in _lines_of(row)]
-    said += [] if ledger is None else history_lines(ledger)
+    said += [] if ledger is None else history_lines(convert(ledger, LedgerHistory))
     held = {
         COUNTS: "one row a region and size: how many groups, with the lower and upper end of an interval.",
         f"{MEASUREMENTS}/": "the noisy answers that the counts were made from, and what is exact.",

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import Struct, convert, structs
+from msgspec import Struct, structs
 
 from pgsr.estimators import COVERAGES, DEFAULT, Mechanism, mechanism_named, vector_kind
 from pgsr.exact_arguments import fraction
@@ -136,18 +136,17 @@ def ledger_state(
 ) -> LedgerState:
     """Return what a ledger is bound to and holds, after an action on it."""
     book, bound = read_ledger(place.path), place.binding
-    plain = {
-        "type": "pgsr.ledger",
-        "engine": __version__,
-        "action": action,
-        "path": str(place.path),
-        "registry": str(place.registry),
-        "head": book.head,
+    return LedgerState(
+        **structs.asdict(ledger_history(book)),
+        engine=__version__,
+        action=action,
+        path=str(place.path),
+        registry=str(place.registry),
+        head=book.head,
         **vars(bound),
         **charged_fields(book),
-        "n_records": len(book.entries),
-    }
-    return convert(plain | ledger_history(book), LedgerState)
+        n_records=len(book.entries),
+    )
 
 
 def refuse_unnamed(place: LedgerLocation) -> None:

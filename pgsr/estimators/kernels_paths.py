@@ -63,7 +63,7 @@ def falling(values: Ints, high: int, out: Ints) -> None:
 
 @kernel
 def tails_from_rows(rows: Ints, out: Ints) -> None:
-    """Fill tail counts past the last column: how many rows are longer than 0, 1, 2, ...; `rows` descend."""
+    """Fill out[j] with how many rows are longer than j: tail counts from lengths of rows, which descend."""
     k = rows.shape[0]
     for j in range(out.shape[0]):
         while k > 0 and rows[k - 1] <= j:

@@ -43,7 +43,8 @@ ALLOWED = {
     },
 }  # fmt: skip
 """What each package may import of topdown beside itself and `BELOW_ALL`."""
-PRIVACY_MAY_READ = {"topdown.formats.caps"}
+PRIVACY_MAY_READ = {"topdown.formats.caps", "topdown.formats.common"}
+"""How files are read, and the form of what is stated of a ledger."""
 EDGE_ONLY = {
     "pandas",
     "pulp",

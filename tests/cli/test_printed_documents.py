@@ -71,7 +71,7 @@ def test_audit_and_certificate_enclose_the_truth(toy, topdown, tmp_path):
             _between(row["best_guess"], guess)
             assert row["right_in_100"] >= 100 * guess.upper
     whole = protected_attributes(step.measurements, claims_of(policy))[0].loss.epsilon("1e-10", **EXACT)
-    _between(certified_privacy(policy)["epsilon"]["1e-10"], whole)
+    _between(certified_privacy(policy).epsilon["1e-10"], whole)
     assert Fraction(usual_epsilon(policy.plan.loss, policy.plan.loss_name)) >= whole.upper
     assert decimal(whole.upper, 3, up=True) in topdown("audit", run).out
 

@@ -48,7 +48,7 @@ def spent(noise: str, parameters: list[Fraction]) -> dict:
     book = Book()
     book.add(Opened("0" * 16, LEDGER_VERSION, *vars(binding).values()), "2020-01-01T00:00:00Z", "0" * 64)
     book.add(Intent("r", "p", laws, (), 1, levels, "j", "bounded"), "2020-01-01T00:00:01Z", "1" * 64)
-    return spent_statement(book)["secrets"][0]
+    return spent_statement(book).secrets[0]
 
 
 @each_case
@@ -120,7 +120,7 @@ def charged(noises: list[topdown.Noise], epsilons: list[str]) -> dict:
         plan = subsampling(Fraction(epsilon), "add_remove")
         asked = (f"sites{n}", f"{n + 100:064x}", "add_remove", Fraction(epsilon), plan.rate, plan.base)
         book.add(Choice(*asked, 1, ("answer",), f"j{n}"), "2020-01-01T00:00:02Z", f"{n + 100:064x}")
-    return spent_statement(book)["secrets"][0]
+    return spent_statement(book).secrets[0]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_an_audit_computes_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     _forget()
     try:
         chain = prepare(made.run_file).context.policy
-        assert certified_privacy(chain)["secrets"][0]["right_in_100"] == 1
+        assert certified_privacy(chain).secrets[0]["right_in_100"] == 1
         assert topdown.audit(made.run_file).statement["secrets"][0] == true
     finally:
         _forget()

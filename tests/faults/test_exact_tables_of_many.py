@@ -22,6 +22,7 @@ from tests.helpers.small_release import Small, build, edit_json, edit_table
 from tests.helpers.solved import TOP
 from tests.helpers.tampered import attack, codes, failed
 from topdown.errors import CertificateError
+from topdown.formats import CertifiedPrivacy
 from topdown.solve import MeasurementReader
 from topdown.solve import noisy_answers as exact_file
 from topdown.verify import verify
@@ -79,7 +80,7 @@ def parted(tmp_path_factory: pytest.TempPathFactory) -> Small:
     rules = (TOP / "invariants" / "toy.toml").read_text() + policies.BLOCKS + policies.COUNTIES
     with pytest.MonkeyPatch.context() as patch:
         list_few(patch, 1)
-        return build(tmp_path_factory.mktemp("tables"), invariants=rules, privacy={})
+        return build(tmp_path_factory.mktemp("tables"), invariants=rules, privacy=CertifiedPrivacy())
 
 
 @pytest.fixture
@@ -257,7 +258,7 @@ def test_in_sections_each_area_is_compared_with_its_own_number(
     cut_small(monkeypatch)
     list_few(monkeypatch, 1)
     rules = (TOP / "invariants" / "toy.toml").read_text() + policies.BLOCKS + policies.COUNTIES
-    small = build(tmp_path, parted.leaves, invariants=rules, privacy={})
+    small = build(tmp_path, parted.leaves, invariants=rules, privacy=CertifiedPrivacy())
     assert (small.folder / "microdata/persons/part-001.parquet").exists()
     assert verify(small.folder).check(EXACT).text == "8 of 8 reproduced"
     monkeypatch.setattr(sys.modules["topdown.verify.check_constraints"], "ANSWERS_AT_ONCE", 2)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.crash_model import BINDS, PARTS, SPEND
+from tests.helpers.crash_model import PARTS, TokenWork
 from tests.helpers.folders import files
 from tests.helpers.sections import cut_small
 from tests.helpers.small_release import build, certified
@@ -23,8 +23,6 @@ from topdown.privacy.ledger import (
     LedgerBinding,
     LedgerLocation,
     MeasuredPart,
-    NoiseCharge,
-    PartSize,
     create_ledger,
     durable,
     open_ledger,
@@ -82,36 +80,12 @@ def failing(n: int, why: str) -> Iterator[FailingOs]:
         yield fake
 
 
-class Tokens:
+class Tokens(TokenWork):
     """Parts that are countable: each draw is another."""
-
-    binds, parts = BINDS, PARTS
 
     def __init__(self, location: LedgerLocation, folder: Path) -> None:
         self.location, self.folder = location, folder
         self.drawn: list[str] = []
-
-    def charge(self, so_far: Fraction) -> NoiseCharge:
-        """Return what may be charged."""
-        return SPEND
-
-    def open_records(self) -> None:
-        """Go on."""
-
-    def preflight(self, journal: object, ledger: object) -> None:
-        """Go on."""
-
-    def size(self, part: MeasuredPart) -> PartSize:
-        """Return one unit."""
-        return PartSize()
-
-    def exact(self) -> bytes:
-        """Return some bytes."""
-        return b"exact"
-
-    def digest(self, key: bytes) -> str:
-        """Return what changes with the key."""
-        return key.hex()
 
     def draw(self, parts: Iterator[MeasuredPart], drawn: object) -> Generator[bytes]:
         """Draw tokens."""

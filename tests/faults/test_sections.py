@@ -20,6 +20,7 @@ from tests.helpers.sections import cut_small, packed
 from tests.helpers.small_release import Small, build, certified, from_dense
 from tests.helpers.tampered import Rows, attack, codes, edit_rows, failed
 from topdown.errors import CertificateError, InternalError
+from topdown.formats import CertifiedPrivacy
 from topdown.inputs import parquet_bytes
 from topdown.measure import read_microdata
 from topdown.publish import (
@@ -157,7 +158,7 @@ def test_a_section_of_nobody_is_a_part_without_rows(tmp_path: Path) -> None:
     rules += 'columns = ["homes", "dormitories", "barracks"]\n'
     dense = np.zeros((5, 18), dtype=np.int64)
     dense[:2, 3] = 4
-    small = build(tmp_path, from_dense(dense), invariants=rules, csv=True, privacy={})
+    small = build(tmp_path, from_dense(dense), invariants=rules, csv=True, privacy=CertifiedPrivacy())
     assert pq.read_metadata(small.folder / SECOND).num_rows == 0
     found = failed(verify(small.folder))
     assert {"privacy"} == found  # nothing is stated of it, as that would take a while

@@ -127,13 +127,10 @@ def journal_id(disk: ModelDisk) -> str:
     return found.id if found else ""
 
 
-class ModelWork:
-    """Make parts that are countable tokens."""
+class TokenWork:
+    """Work whose parts are countable tokens; what draws them is added."""
 
-    folder, binds, parts = OUT, BINDS, PARTS
-
-    def __init__(self, disk: ModelDisk, world: World) -> None:
-        self.disk, self.world, self.location = disk, world, world.place
+    binds, parts = BINDS, PARTS
 
     def charge(self, so_far: Fraction) -> NoiseCharge:
         """Return what may be charged."""
@@ -156,6 +153,15 @@ class ModelWork:
     def digest(self, key: bytes) -> str:
         """Return what changes with the key."""
         return key.hex()
+
+
+class ModelWork(TokenWork):
+    """Make the tokens on a disk that can be stopped."""
+
+    folder = OUT
+
+    def __init__(self, disk: ModelDisk, world: World) -> None:
+        self.disk, self.world, self.location = disk, world, world.place
 
     def draw(self, parts: Iterator[MeasuredPart], drawn: object) -> Generator[bytes]:
         """Make every part a token, several before the first is handed over if the world says so."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.helpers.small_release import Small, build, certified, edit_table, write_journal, write_ledger
 from topdown.app import solve_release
-from topdown.formats import json_bytes
+from topdown.formats import CertifiedPrivacy, json_bytes
 from topdown.measure import read_microdata
 from topdown.model import Histogram
 from topdown.plan import PublicContext, load_context
@@ -58,10 +58,10 @@ def forge(release: Path, out: Path, leaves: Histogram) -> Path:
     return out
 
 
-_KNOWN: dict[str, dict[str, Any]] = {}  # one plan is forged many times
+_KNOWN: dict[str, CertifiedPrivacy] = {}  # one plan is forged many times
 
 
-def _privacy(context: PublicContext) -> dict[str, Any]:
+def _privacy(context: PublicContext) -> CertifiedPrivacy:
     plan_hash = context.plan.plan_hash
     if plan_hash not in _KNOWN:
         _KNOWN[plan_hash] = certified_privacy(context.policy)

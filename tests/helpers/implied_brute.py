@@ -10,6 +10,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
+from tests.helpers.polytopes import limit_excess
 from tests.helpers.rule_twins import CLOSING, TWINS
 from topdown.model import (
     NO_LIMIT,
@@ -20,6 +21,7 @@ from topdown.model import (
     Exact,
     Geography,
     Invariants,
+    LimitUse,
     Never,
     NoneWhereZero,
     PublicFacts,
@@ -305,3 +307,20 @@ def answers_right(census: SmallCensus, level: int, node: int, x: Vector) -> bool
         for e in census.invariants.exact
         if e.level == name
     )
+
+
+def keeps_constraints(
+    census: SmallCensus, polytopes: SplitConstraints, level: int, x: np.ndarray, node: int
+) -> bool:
+    """Check a node's histogram against what the solver enforces there: zeros, totals, limits or lower bounds."""
+    rules = ConstraintSystem.from_facts(census.schema, census.geography, census.invariants, census.facts)
+    if x[~rules.open[level][node][rules.class_of_cell]].any():
+        return False
+    if level in polytopes.totals and x.sum() != polytopes.totals[level][node]:
+        return False
+    if polytopes.decided(level) is not LimitUse.KEPT:
+        return all(x[cells].sum() >= rules.lower[level][node, b] for b, cells in enumerate(rules.bound_cells))
+    held = np.zeros((polytopes.partition.n_kinds, 1), dtype=np.int64)
+    inside = polytopes.partition.of_cell >= 0
+    np.add.at(held[:, 0], polytopes.partition.of_cell[inside], x[inside])
+    return bool(limit_excess(polytopes.limits(level, np.array([node])), held)[0] <= 0)

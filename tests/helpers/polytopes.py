@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 
+from topdown.arrays import Ints
 from topdown.model import ConstraintSystem, SplitConstraints, from_prefixes, split_constraints
 from topdown.solve import project_base
 
@@ -79,3 +80,16 @@ def project(limits: np.ndarray, point: np.ndarray) -> np.ndarray:
     out, places = np.zeros(k + 1), np.zeros((3, k + 2), dtype=np.int64)
     project_base(point, table, out, np.zeros(len(table)), np.zeros(len(table), dtype=np.int64), places)
     return out[:k]
+
+
+def limit_excess(limits: Ints, held: Ints) -> Ints:
+    """Return how far each column of kind counts is outside its limits, int64 (m,); 0 or less is inside.
+
+    Args:
+        limits: as from `SplitConstraints.limits`, (m, 2^k). held: int64 (n_kinds, m).
+    """
+    if limits.shape[1] > 1 << len(held):  # nobody's kind: minus all others
+        held = np.vstack([held, -held.sum(axis=0, keepdims=True)])
+    members = [[j for j in range(len(held)) if subset >> j & 1] for subset in range(limits.shape[1])]
+    sums = np.stack([held[kinds].sum(axis=0) for kinds in members], axis=1)
+    return np.asarray((sums - limits).max(axis=1), dtype=np.int64)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.helpers.runs import run_text
+from topdown.formats import CertifiedPrivacy
 from topdown.inputs import parquet_bytes
 from topdown.measure import drawn_laws_by_level
 from topdown.model import Histogram
@@ -118,7 +119,7 @@ def build(
     *,
     mechanism: str = "discrete_gaussian",
     csv: bool = False,
-    privacy: dict[str, Any] | None = None,
+    privacy: CertifiedPrivacy | None = None,
     nodes_a_part: int = 2,
     invariants: str = "",
     neighbours: str = "bounded",
@@ -148,7 +149,7 @@ def build(
 @cache
 def certified(
     mechanism: str = "discrete_gaussian", invariants: str = "", neighbours: str = "bounded"
-) -> dict[str, Any]:
+) -> CertifiedPrivacy:
     """Return what is true of the privacy of the toy land, computed once."""
     with TemporaryDirectory() as folder:
         context = make_context(Path(folder), mechanism, invariants=invariants, neighbours=neighbours)

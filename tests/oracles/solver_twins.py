@@ -7,8 +7,9 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.helpers.polytopes import limit_excess
 from topdown.arrays import Floats, Ints
-from topdown.solve import LowerBounds, RowGroups, limit_excess
+from topdown.solve import LowerBounds, RowGroups
 from topdown.solve.rounding import RoundingProblem, whole_parts
 
 

@@ -14,6 +14,7 @@ from tests.helpers.implied_brute import (
     answers_right,
     compositions,
     crossing,
+    keeps_constraints,
     node_tables,
     node_totals,
     only,
@@ -24,7 +25,6 @@ from topdown.formats import Verdict
 from topdown.model import (
     ConstraintSystem,
     ExactMargins,
-    LimitUse,
     MergedTable,
     NodeAnswers,
     SplitConstraints,
@@ -33,7 +33,6 @@ from topdown.model import (
     find_contradiction,
     split_constraints,
 )
-from topdown.solve import limit_excess
 from topdown.solve.implied import arranged_tables, judge_levels, verdicts
 
 FEW = 4  # people of a node whose tables are all written out
@@ -82,19 +81,8 @@ def answers_of(census: SmallCensus, merged: MergedTable, n_nodes: int) -> np.nda
 
 def satisfied(census: SmallCensus, polytopes: SplitConstraints, level: int, x: np.ndarray, node: int) -> bool:
     """Check a histogram against what the solver enforces at a node: zeros, exact answers, limits or bounds."""
-    rules = ConstraintSystem.from_facts(census.schema, census.geography, census.invariants, census.facts)
-    if x[~rules.open[level][node][rules.class_of_cell]].any():
-        return False
-    if level in polytopes.totals and x.sum() != polytopes.totals[level][node]:
-        return False
-    if not answers_right(census, level, node, tuple(x.tolist())):
-        return False
-    if polytopes.decided(level) is not LimitUse.KEPT:
-        return all(x[cells].sum() >= rules.lower[level][node, b] for b, cells in enumerate(rules.bound_cells))
-    held = np.zeros((polytopes.partition.n_kinds, 1), dtype=np.int64)
-    inside = polytopes.partition.of_cell >= 0
-    np.add.at(held[:, 0], polytopes.partition.of_cell[inside], x[inside])
-    return bool(limit_excess(polytopes.limits(level, np.array([node])), held)[0] <= 0)
+    right = answers_right(census, level, node, tuple(x.tolist()))
+    return right and keeps_constraints(census, polytopes, level, x, node)
 
 
 @pytest.mark.deep

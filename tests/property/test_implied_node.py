@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.depth import repeats
 from tests.helpers.implied_brute import SmallCensus, crossing, random_census
+from tests.helpers.polytopes import limit_excess
 from topdown.model import (
     ConstraintSystem,
     LimitUse,
@@ -20,7 +21,6 @@ from topdown.model import (
     find_contradiction,
     split_constraints,
 )
-from topdown.solve import limit_excess
 from topdown.solve.implied import (
     NodeConstraints,
     VerdictInputs,

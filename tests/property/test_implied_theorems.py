@@ -16,8 +16,8 @@ from tests.helpers.implied_brute import (
     random_groups,
     sums,
 )
+from tests.helpers.polytopes import limit_excess
 from topdown.errors import InfeasibleError
-from topdown.solve import limit_excess
 from topdown.solve.implied import (
     GroupLeaf,
     Groups,

@@ -16,6 +16,7 @@ from tests.helpers.implied_brute import (
     SmallCensus,
     compositions,
     crossing,
+    keeps_constraints,
     node_tables,
     node_totals,
     random_census,
@@ -36,7 +37,6 @@ from topdown.model import (
     split_constraints,
 )
 from topdown.model import split_polytopes as polytopes_module
-from topdown.solve import limit_excess
 from topdown.solve.implied import judge_levels, public_constraints, verdicts
 from topdown.solve.rounding import NoFlow, level_bounds
 
@@ -64,21 +64,6 @@ def solver_regions(census: SmallCensus) -> SplitConstraints:
     return split_constraints(
         kinds, rules, census.geography, complete_totals(census.geography, rules, kinds, totals)
     )
-
-
-def satisfied(census: SmallCensus, polytopes: SplitConstraints, level: int, x: np.ndarray, node: int) -> bool:
-    """Check a node's histogram against what the solver enforces there: zeros, totals, limits or lower bounds."""
-    rules = ConstraintSystem.from_facts(census.schema, census.geography, census.invariants, census.facts)
-    if x[~rules.open[level][node][rules.class_of_cell]].any():
-        return False
-    if level in polytopes.totals and x.sum() != polytopes.totals[level][node]:
-        return False
-    if polytopes.decided(level) is not LimitUse.KEPT:
-        return all(x[cells].sum() >= rules.lower[level][node, b] for b, cells in enumerate(rules.bound_cells))
-    held = np.zeros((polytopes.partition.n_kinds, 1), dtype=np.int64)
-    inside = polytopes.partition.of_cell >= 0
-    np.add.at(held[:, 0], polytopes.partition.of_cell[inside], x[inside])
-    return bool(limit_excess(polytopes.limits(level, np.array([node])), held)[0] <= 0)
 
 
 @pytest.mark.deep
@@ -112,9 +97,9 @@ def compare(census: SmallCensus, level: int, node: int, rng: np.random.Generator
         every = list(compositions(total, census.schema.n_cells))
         for i in rng.permutation(len(every))[:30]:
             x = every[i]
-            assert (x in reach) == satisfied(census, polytopes, level, np.array(x), node), (level, x)
+            assert (x in reach) == keeps_constraints(census, polytopes, level, np.array(x), node), (level, x)
     for x in list(reach)[:20]:
-        assert satisfied(census, polytopes, level, np.array(x), node)
+        assert keeps_constraints(census, polytopes, level, np.array(x), node)
 
 
 @pytest.mark.deep
@@ -150,12 +135,12 @@ def test_not_guaranteed_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [v.needs for v in said] == ["combination_table", "combination_table", "nothing"]
     one_in_dorm = np.array((0, 0, 1, 0, 0, 0))
     assert tuple(one_in_dorm) not in node_tables(census, 0, 0, 2)
-    assert not satisfied(census, solver_regions(census), 0, one_in_dorm, 0)
+    assert not keeps_constraints(census, solver_regions(census), 0, one_in_dorm, 0)
     monkeypatch.setattr(polytopes_module, "MAX_KINDS", 0)
     said = judge_levels(census.schema, census.invariants, census.geography, census.facts)
     assert [v.kind for v in said] == ["not_guaranteed", "not_guaranteed", "complete_integral"]
     assert said[0].constraints == ["beds"]
-    assert satisfied(census, solver_regions(census), 0, one_in_dorm, 0)
+    assert keeps_constraints(census, solver_regions(census), 0, one_in_dorm, 0)
 
 
 @given(st.integers(0, 1_000_000))

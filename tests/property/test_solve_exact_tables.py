@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH
 from tests.helpers.exact_tables import N_CELLS, Case
+from tests.helpers.polytopes import limit_excess
 from topdown.model import LimitUse, SplitConstraints
-from topdown.solve import child_totals, least_change, limit_excess
+from topdown.solve import child_totals, least_change
 
 seeds = st.integers(0, 10_000_000)
 

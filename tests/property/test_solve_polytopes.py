@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH
-from tests.helpers.polytopes import make_polytopes, node_vectors, project
+from tests.helpers.polytopes import limit_excess, make_polytopes, node_vectors, project
 from tests.oracles import solver_twins as reference
 from topdown.model import NO_LIMIT, ConstraintSystem, SplitConstraints, from_prefixes, split_constraints
 from topdown.solve import (
     child_totals,
     least_change,
-    limit_excess,
 )
 
 seeds = st.integers(0, 1_000_000)

@@ -8,8 +8,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import convert
-
 from topdown.app.calls import (
     PathText,
     path_of,
@@ -161,7 +159,7 @@ def audit_ledger(
             fix="give the ledger that the run file names",
         )
     newest = is_newest(path, book, None if registry is None else path_of(registry, "registry"))
-    return convert(ledger_document(book, tuple(deltas), newest=newest), AuditLedger)
+    return ledger_document(book, tuple(deltas), newest=newest)
 
 
 @public_function

@@ -19,7 +19,7 @@ from topdown.app.resource_needs import check_memory, check_open_files
 from topdown.arrays import Ints
 from topdown.errors import BudgetError, CertificateError
 from topdown.formats.command_documents import GenerateResult, Measure, Verify
-from topdown.formats.release_documents import Solve
+from topdown.formats.release_documents import CertifiedPrivacy, Solve
 from topdown.measure import measurement
 from topdown.plan import PreparedRun, PublicContext, load_context
 from topdown.plan.plan_values import WORK
@@ -204,7 +204,7 @@ def finish_release(
     context: PublicContext,
     out: Path,
     ledger: Path,
-    paid: tuple[dict[str, Any], MeasureResult],
+    paid: tuple[CertifiedPrivacy, MeasureResult],
     clock: StageClock,
     options: RunOptions,
 ) -> GenerateResult:
@@ -263,7 +263,7 @@ def _measure_once(
     out: Path,
     clock: StageClock,
     options: RunOptions,
-) -> tuple[dict[str, Any], MeasureResult]:
+) -> tuple[CertifiedPrivacy, MeasureResult]:
     """Try all that can fail without noise, then charge and draw what is not measured yet."""
     report, again = options.report, options.again
     check_open_files()

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from statistics import NormalDist
 
 import numpy as np
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from topdown.app.compare_noise import USUAL_DELTA, budget_for, gaussian_needs
 from topdown.app.pipeline import check_one_ledger
@@ -54,6 +54,7 @@ from topdown.publish.release_certificate import (
     change_statuses,
     claims_of,
     composed_loss,
+    delta_beside,
     open_answers,
     usual_epsilon,
 )
@@ -126,7 +127,7 @@ def _planned_levels(context: PublicContext, patterns: Patterns | None) -> list[P
             n_empty=level.n_nodes - level.n_measured,
             n_numbers=plan.numbers_at(depth),
             loss=exact_text(level.loss),
-            delta=_delta_beside(plan, level.loss),
+            delta=delta_beside(plan, level.loss),
             share=exact_text(level.share),
             **solve_sizes(context, depth, patterns),
         )
@@ -141,7 +142,7 @@ def _planned_queries(plan: Plan) -> list[PlannedQuery]:
             query=m.query,
             n_answers=m.n_answers,
             loss=exact_text(m.loss),
-            delta=_delta_beside(plan, m.loss),
+            delta=delta_beside(plan, m.loss),
             law=m.law,
             parameter=exact_text(m.parameter),
             variance=exact_text(m.variance),
@@ -184,11 +185,6 @@ def mean_deviations(context: PublicContext) -> list[ExpectedAccuracy]:
             )
         )
     return out
-
-
-def _delta_beside(plan: Plan, loss: Fraction) -> str | UnsetType:
-    """Return the delta beside a part of the budget, where losses are pairs."""
-    return exact_text(plan.delta_of(loss)) if plan.delta else UNSET
 
 
 def solve_sizes(context: PublicContext, depth: int, patterns: Patterns | None = None) -> dict[str, int]:
@@ -242,7 +238,7 @@ def _privacy_section(policy: ReleaseChain) -> PlannedPrivacy:
         budget=exact_text(plan.budget),
         loss=exact_text(plan.loss),
         loss_with_base=exact_text(policy.loss),
-        delta=_delta_beside(plan, plan.loss),
+        delta=delta_beside(plan, plan.loss),
         composed=composed_loss(policy),
         gaussian_needs=gaussian_needs(plan) if plan.delta else UNSET,
         certified=certified_loss(policy),

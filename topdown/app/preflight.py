@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, InternalError, TopdownError
 from topdown.formats import json_bytes
+from topdown.formats.release_documents import CertifiedPrivacy
 from topdown.measure import drawn_laws_by_level, ledger_location, measure
 from topdown.measure.measurement import write_public_side
 from topdown.measure.run_ledger import planned_spend
@@ -65,12 +65,12 @@ PREFLIGHT_FOLDER = ".rehearsal"  # inside the release folder, gone before anythi
 PREFLIGHT_JOURNAL = "0" * 32  # of a measurement that never was
 
 
-def write_as_charged(prepared: PreparedRun, privacy: dict[str, Any], folder: Path) -> None:
+def write_as_charged(prepared: PreparedRun, privacy: CertifiedPrivacy, folder: Path) -> None:
     """Write a copy of the ledger with the charge of a run, and a certificate with its section `privacy` alone.
 
     Args:
         prepared: of the run; its ledger is only read.
-        privacy: certified statements for the certificate (see `certified_privacy`).
+        privacy: what is certified of the release (see `certified_privacy`).
         folder: of the copy.
 
     Cost: a few milliseconds, and for a ledger that holds other releases what the certificate takes anyway: the numbers
@@ -336,7 +336,7 @@ UNCHARGED = "this run has charged nothing"  # an earlier one that is resumed may
 def preflight(
     prepared: PreparedRun,
     out: Path,
-    privacy: dict[str, Any],
+    privacy: CertifiedPrivacy,
     solve_and_publish: Callable[[PreparedRun, Path], None],
 ) -> None:
     """Write, read back and check what can be known of a release; leave nothing behind.
@@ -344,7 +344,7 @@ def preflight(
     Args:
         prepared: of the run.
         out: the release folder; created if missing.
-        privacy: certified statements for the certificate (see `certified_privacy`).
+        privacy: what is certified of the release (see `certified_privacy`).
         solve_and_publish: makes a release of a measured folder; called with the miniature's run and its folder.
 
     Raises:
@@ -371,7 +371,7 @@ def remove_preflight(out: Path) -> None:
         shutil.rmtree(out / PREFLIGHT_FOLDER)
 
 
-def _try_public_side(prepared: PreparedRun, folder: Path, privacy: dict[str, Any]) -> None:
+def _try_public_side(prepared: PreparedRun, folder: Path, privacy: CertifiedPrivacy) -> None:
     write_public_side(folder, prepared, Disk())
     plan_hash = prepared.plan.plan_hash
     try:

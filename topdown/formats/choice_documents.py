@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from topdown.formats.common import Enclosure, Neighbours, Part, Positive, Rational, Sha256
+from topdown.formats.common import Enclosure, EverythingReleased, Neighbours, Part, Positive, Rational, Sha256
 from topdown.formats.json_schema import either
-from topdown.formats.release_documents import EverythingReleased
 
 
 class Candidate(Part, frozen=True, kw_only=True):

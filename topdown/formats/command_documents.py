@@ -9,10 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 from topdown.formats.common import (
     Charged,
     Count,
-    LedgerAttestation,
-    LedgerEnd,
+    LedgerHistory,
     LedgerId,
-    LedgerRefund,
     LedgerSecrets,
     LossName,
     Part,
@@ -177,19 +175,15 @@ class Synth(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.synt
     nodes: list[LevelSize]
 
 
-class LedgerState(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.ledger"):
+class LedgerState(LedgerHistory, frozen=True, kw_only=True, tag_field="type", tag="topdown.ledger"):
     """The result of topdown ledger --json."""
 
     version: Literal[2] = 2
     action: Literal["new", "show", "move", "attest", "refund", "take-over"]
-    ledger: LedgerId
     path: str
     registry: str
     registry_head: Annotated[Sha256, Meta(description="SHA-256 of the registry's last line")]
     head: Annotated[Sha256, Meta(description="SHA-256 of the ledger's last line")]
-    up_to: LedgerEnd
-    attestations: list[LedgerAttestation]
-    refunds: list[LedgerRefund]
     data_set: str
     neighbours: str
     unit: str

@@ -235,6 +235,27 @@ class LedgerRefund(Part, frozen=True, kw_only=True):
     reason: str
 
 
+class LedgerHistory(Part, frozen=True, kw_only=True):
+    """Which ledger it is, where it or a copy of it ends, and what persons attested or took back."""
+
+    ledger: LedgerId
+    up_to: LedgerEnd
+    attestations: list[LedgerAttestation]
+    refunds: list[LedgerRefund]
+
+
+class EverythingReleased(LedgerHistory, frozen=True, kw_only=True):
+    """What the whole ledger costs, as far as the ledger or its copy goes."""
+
+    data_set: str
+    neighbours: str
+    unit: str
+    charged: Charged
+    charged_delta: Rational | UnsetType = UNSET
+    conditional_on: list[str]
+    secrets: LedgerSecrets
+
+
 class Step(Part, frozen=True, kw_only=True):
     """One release of a chain, alone."""
 

@@ -14,11 +14,7 @@ from topdown.formats.common import (
     Count,
     CurvePoint,
     Enclosure,
-    LedgerAttestation,
-    LedgerEnd,
-    LedgerId,
-    LedgerRefund,
-    LedgerSecrets,
+    EverythingReleased,
     LossName,
     Neighbours,
     Part,
@@ -116,23 +112,14 @@ class PaidRelease(Part, frozen=True, kw_only=True):
     n_unfinished: Count
 
 
-class AuditLedger(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.audit.ledger"):
+class AuditLedger(
+    EverythingReleased, frozen=True, kw_only=True, tag_field="type", tag="topdown.audit.ledger"
+):
     """The result of topdown audit --ledger --json."""
 
     version: Literal[3] = 3
-    ledger: LedgerId
     head: Sha256
     newest: Annotated[bool, Meta(description="A registry confirms that no newer ledger is known")]
-    up_to: LedgerEnd
-    attestations: list[LedgerAttestation]
-    refunds: list[LedgerRefund]
-    data_set: str
-    neighbours: str
-    unit: str
-    charged: Charged
-    charged_delta: Rational | UnsetType = UNSET
-    conditional_on: list[str]
-    secrets: LedgerSecrets
     releases: list[PaidRelease]
 
     def __repr__(self) -> str:

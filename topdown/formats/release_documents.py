@@ -9,17 +9,12 @@ from msgspec import UNSET, Meta, UnsetType
 from topdown.formats.common import (
     Basis,
     ByDelta,
-    Charged,
     Composed,
     Count,
     CurvePoint,
     EstimateOfLevel,
+    EverythingReleased,
     LawName,
-    LedgerAttestation,
-    LedgerEnd,
-    LedgerId,
-    LedgerRefund,
-    LedgerSecrets,
     LossName,
     Mechanism,
     Neighbours,
@@ -344,23 +339,19 @@ class UsualEpsilon(Part, frozen=True, kw_only=True):
     epsilon: dict[str, Annotated[str, Meta(pattern="^[0-9.]+$")]]
 
 
-class EverythingReleased(Part, frozen=True, kw_only=True):
-    """What the whole ledger costs, as far as the copy in the release goes."""
+class CertifiedPrivacy(Part, frozen=True, kw_only=True):
+    """What is certified of a release: the numbers of every secret, and the sentence to quote."""
 
-    ledger: LedgerId
-    up_to: LedgerEnd
-    attestations: list[LedgerAttestation]
-    refunds: list[LedgerRefund]
-    data_set: str
-    neighbours: str
-    unit: str
-    charged: Charged
-    charged_delta: Rational | UnsetType = UNSET
-    conditional_on: list[str]
-    secrets: LedgerSecrets
+    epsilon: Annotated[ByDelta | None, Meta(description="Of the first secret")] = None
+    curve: list[CurvePoint] | UnsetType = UNSET
+    secrets: Secrets | UnsetType = UNSET
+    steps: list[Step] | UnsetType = UNSET
+    conditional_on: list[str] | UnsetType = UNSET
+    sentence: str | UnsetType = UNSET
+    composed: Composed | UnsetType = UNSET
 
 
-class Privacy(Part, frozen=True, kw_only=True):
+class Privacy(CertifiedPrivacy, frozen=True, kw_only=True):
     """What the release costs, and what is said of each secret."""
 
     unit: str
@@ -370,15 +361,8 @@ class Privacy(Part, frozen=True, kw_only=True):
     loss_with_base: Rational
     delta: Rational | UnsetType = UNSET
     unspent: list[UnspentLoss]
-    epsilon: Annotated[ByDelta | None, Meta(description="Of the first secret")]
     usual: UsualEpsilon
-    curve: list[CurvePoint] | UnsetType = UNSET
-    secrets: Secrets | UnsetType = UNSET
-    steps: list[Step] | UnsetType = UNSET
-    conditional_on: list[str] | UnsetType = UNSET
-    sentence: str | UnsetType = UNSET
     everything_released: EverythingReleased
-    composed: Composed | UnsetType = UNSET
 
 
 class PassedCheck(Part, frozen=True, kw_only=True):
@@ -391,13 +375,16 @@ class PassedCheck(Part, frozen=True, kw_only=True):
     n_failed: Count
 
 
+ReleaseStamp = Literal["NOT-A-RELEASE", "DEMO", "DRAFT"]
+
+
 class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.certificate"):
     """certificate.json: what the release costs, what was checked, and the files that decide it."""
 
     version: Literal[1] = 1
     engine: str
     plan_hash: Sha256
-    stamps: list[Literal["NOT-A-RELEASE", "DEMO", "DRAFT"]]
+    stamps: list[ReleaseStamp]
     open_answers: list[str]
     privacy: Privacy
     checks: list[PassedCheck]

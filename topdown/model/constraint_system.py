@@ -402,8 +402,8 @@ class CellPartition:
         return np.where(self.of_cell >= 0, self.answer_of[self.of_cell], 0)
 
     @property
-    def spread(self) -> Bools:
-        """Sets whose kinds lie in several answers of the exact table, bool (n_sets,)."""
+    def spans_answers(self) -> Bools:
+        """Whether the kinds of a set lie in several answers of the exact table, bool (n_sets,)."""
         return np.array([len(np.unique(self.answer_of[row])) > 1 for row in self.members], dtype=bool)
 
     def set_bounds(self, lower: Ints, caps: Ints) -> tuple[Ints, Ints]:

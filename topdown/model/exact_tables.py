@@ -410,11 +410,11 @@ def _check_deepest(
     geography: Geography, rules: ConstraintSystem, kinds: CellPartition, depth: int, table: Ints
 ) -> None:
     """Hold the exact table of the deepest exact level against what its leaves can hold, some leaves at a time."""
-    n_leaves, spread = len(geography.leaves), np.flatnonzero(kinds.spread)
+    n_leaves, spanning = len(geography.leaves), np.flatnonzero(kinds.spans_answers)
     few, many = np.zeros_like(table), np.zeros_like(table)
     boundless = np.zeros(table.shape, dtype=bool)
-    least_spread = np.zeros((len(table), len(spread)), dtype=np.int64)
-    most_spread = np.zeros_like(least_spread)
+    least_spanning = np.zeros((len(table), len(spanning)), dtype=np.int64)
+    most_spanning = np.zeros_like(least_spanning)
     of = [_outermost_sets(kinds, answer, whole=table.shape[1] == 1) for answer in range(table.shape[1])]
     for first in range(0, n_leaves, BATCH_LEAVES):
         here = slice(first, first + BATCH_LEAVES)
@@ -433,15 +433,15 @@ def _check_deepest(
             np.add.at(few[:, answer], node, least[:, chosen].sum(axis=1))
             np.add.at(many[:, answer], node, np.where(most >= NO_LIMIT, 0, most)[:, chosen].sum(axis=1))
             np.logical_or.at(boundless[:, answer], node, free)
-        for i, s in enumerate(spread):
-            np.add.at(least_spread[:, i], node, least[:, s])
-            np.add.at(most_spread[:, i], node, np.minimum(most[:, s], NO_LIMIT // n_leaves))
+        for i, s in enumerate(spanning):
+            np.add.at(least_spanning[:, i], node, least[:, s])
+            np.add.at(most_spanning[:, i], node, np.minimum(most[:, s], NO_LIMIT // n_leaves))
     what = "table" if table.shape[1] > 1 else "total"
     text = f"the exact {what} of a place contradicts the public facts about it"
     ends = [*zip(table.T, few.T, np.where(boundless, NO_LIMIT, many).T, strict=True)]
-    for i, s in enumerate(spread):
+    for i, s in enumerate(spanning):
         held = table[:, np.unique(kinds.answer_of[kinds.members[s]])].sum(axis=1)
-        ends.append((held, least_spread[:, i], most_spread[:, i]))
+        ends.append((held, least_spanning[:, i], most_spanning[:, i]))
     for held, fewest, most_there in ends:
         wrong = np.flatnonzero((held < fewest) | (held > most_there))
         if len(wrong):
@@ -451,8 +451,8 @@ def _check_deepest(
 def _outermost_sets(kinds: CellPartition, answer: int, *, whole: bool) -> tuple[Bools, Bools]:
     """Return the outermost sets of an answer's cells, and its kinds in no set, or in one that the table decides."""
     mine = kinds.answer_of == answer
-    chosen = (kinds.family.outer < 0) & ~kinds.spread & ((kinds.members & mine).any(axis=1) | whole)
-    return chosen, mine & np.append(kinds.spread, True)[kinds.family.innermost]
+    chosen = (kinds.family.outer < 0) & ~kinds.spans_answers & ((kinds.members & mine).any(axis=1) | whole)
+    return chosen, mine & np.append(kinds.spans_answers, True)[kinds.family.innermost]
 
 
 def exact_contradiction(text: str, node: str | None) -> InfeasibleError:

@@ -89,9 +89,9 @@ def leaf_network(kinds: CellPartition, answer_of: Ints, pieces: LeafPieces) -> F
         nodes[len(outer) :] = units.reshape(pieces.totals.shape)[pieces.unit].T
     free_row = len(outer) + (answer_of if n_answers > 1 else np.zeros(n_kinds, dtype=np.int64))
     if n_answers > 1:  # the exact table decides lower bounds on sums of its answers
-        innermost = np.where(np.append(kinds.spread, False)[innermost], -1, innermost)
+        innermost = np.where(np.append(kinds.spans_answers, False)[innermost], -1, innermost)
     for s in reversed(range(len(outer))):
-        if n_answers > 1 and kinds.spread[s]:
+        if n_answers > 1 and kinds.spans_answers[s]:
             continue
         used = pieces.is_open[:, kinds.members[s]].any(axis=1)
         nodes[s][used] = n_nodes + np.arange(int(used.sum()))

@@ -146,7 +146,6 @@ def _trimmed(first: int, weights: list[int]) -> tuple[int, tuple[int, ...]]:
 
 
 _GRID_BITS = 256
-_TAIL_BITS = 192
 
 
 def least_tails(limits: Sequence[tuple[Fraction, Fraction]]) -> tuple[list[Fraction], list[int]]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
+from msgspec import UNSET, structs
+
+from topdown.formats.common import EverythingReleased
+from topdown.formats.privacy_documents import AuditLedger, PaidRelease
 from topdown.privacy.ledger import (
     UNNAMED,
     Book,
@@ -22,7 +25,7 @@ DELTA = "1e-10"
 
 def spent_statement(
     book: Book, deltas: Sequence[str] = (DELTA,), *, newest: bool = True, anew: bool = False
-) -> dict[str, Any]:
+) -> EverythingReleased:
     """Return what all charges of a ledger cost together, whatever drew them; unfinished ones count in full.
 
     Args:
@@ -52,29 +55,28 @@ def spent_statement(
             | numbers
             | {"sentence": _sentence(book, change, numbers["right_in_100"], exact, newest=newest)}
         )
-    return ledger_history(book) | {
-        "data_set": bound.data_set,
-        "neighbours": bound.neighbours,
-        "unit": bound.unit,
+    return EverythingReleased(
+        **structs.asdict(ledger_history(book)),
+        data_set=bound.data_set,
+        neighbours=bound.neighbours,
+        unit=bound.unit,
         **charged_fields(book),
-        "conditional_on": list(exact),
-        "secrets": rows,
-    }
+        conditional_on=list(exact),
+        secrets=rows,
+    )
 
 
-def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,), *, newest: bool = False) -> dict[str, Any]:
-    """Return the `topdown.audit.ledger` document: `spent_statement` and the releases behind it."""
-    return {
-        "type": "topdown.audit.ledger",
-        "version": 3,
-        "head": book.head,
-        "newest": newest,
-        **spent_statement(book, deltas, newest=newest, anew=True),
-        "releases": _releases(book),
-    }
+def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,), *, newest: bool = False) -> AuditLedger:
+    """Return what a whole ledger costs, and the releases behind it."""
+    return AuditLedger(
+        **structs.asdict(spent_statement(book, deltas, newest=newest, anew=True)),
+        head=book.head,
+        newest=newest,
+        releases=_releases(book),
+    )
 
 
-def _releases(book: Book) -> list[dict[str, Any]]:
+def _releases(book: Book) -> list[PaidRelease]:
     by_plan: dict[str, list[tuple[int, Charge]]] = {}
     for seq, charge in book.charges:
         by_plan.setdefault(charge.plan_hash, []).append((seq, charge))
@@ -82,17 +84,17 @@ def _releases(book: Book) -> list[dict[str, Any]]:
     for plan_hash, charges in by_plan.items():
         first, delta = charges[0][1], sum((one.delta for _, one in charges), Fraction(0))
         rows.append(
-            {
-                "release": first.release,
-                "what": "choice" if isinstance(first, Choice) else "release",
-                "plan_hash": plan_hash,
-                "loss_name": first.loss_name,
-                "loss": exact_text(sum((one.loss for _, one in charges), Fraction(0))),
-                **({"delta": exact_text(delta)} if delta else {}),
-                "neighbours": first.neighbours,
-                "n_charges": len(charges),
-                "n_unfinished": sum((seq, one.journal) in unfinished for seq, one in charges),
-            }
+            PaidRelease(
+                release=first.release,
+                what="choice" if isinstance(first, Choice) else "release",
+                plan_hash=plan_hash,
+                loss_name=first.loss_name,
+                loss=exact_text(sum((one.loss for _, one in charges), Fraction(0))),
+                delta=exact_text(delta) if delta else UNSET,
+                neighbours=first.neighbours,
+                n_charges=len(charges),
+                n_unfinished=sum((seq, one.journal) in unfinished for seq, one in charges),
+            )
         )
     return rows
 
@@ -100,17 +102,15 @@ def _releases(book: Book) -> list[dict[str, Any]]:
 def _readers(book: Book, *, newest: bool) -> str:
     """Return who a sentence is about: somebody who reads what a ledger was charged for, up to its last record."""
     history, data_set = ledger_history(book), book.binding.data_set
-    up_to = f"record {history['up_to']['record']} of {history['up_to']['date']}"
+    up_to = f"record {history.up_to.record} of {history.up_to.date}"
     some = "Someone" if newest else f"According to a copy that ends at {up_to}, someone"
     end = f" up to {up_to}" if newest else ""
-    if not history["attestations"]:
-        return (
-            f'{some} who reads everything charged to data set "{data_set}" in ledger {history["ledger"]}{end}'
-        )
-    last = history["attestations"][-1]
+    if not history.attestations:
+        return f'{some} who reads everything charged to data set "{data_set}" in ledger {history.ledger}{end}'
+    last = history.attestations[-1]
     return (
-        f'{some} who reads everything in ledger {history["ledger"]} of data set "{data_set}"{end}, which '
-        f"{last['by'] or UNNAMED} attested on {last['date']} to be complete"
+        f'{some} who reads everything in ledger {history.ledger} of data set "{data_set}"{end}, which '
+        f"{last.by or UNNAMED} attested on {last.date} to be complete"
     )
 
 

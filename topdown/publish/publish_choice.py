@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from msgspec import convert
-
 from topdown import __version__
 from topdown.errors import InternalError
 from topdown.formats import json_bytes
 from topdown.formats.choice_documents import SelectionCertificate
-from topdown.formats.release_documents import EverythingReleased
 from topdown.privacy.accountant import PureLoss
 from topdown.privacy.ledger import Book, Choice, exact_text, read_ledger
 from topdown.privacy.relation import stated_changes
@@ -80,7 +77,7 @@ def choice_certificate(question: dict[str, Any], book: Book, journal: str) -> Se
         sentence=choice_sentence(question["unit"], question["neighbours"], times),
         not_protected=list(NOT_PROTECTED),
         n_attempts=n,
-        everything_released=convert(spent_statement(book), EverythingReleased),
+        everything_released=spent_statement(book),
     )
 
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from textwrap import fill
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from topdown.errors import CertificateError, InternalError
 from topdown.formats import json_bytes
+from topdown.formats.release_documents import CertifiedPrivacy, Privacy
 from topdown.formats.report_parts import REPORT
 from topdown.formats.strict_toml import exact_text
 from topdown.model import Histogram, LeafTable, Sections, sections_of
@@ -27,7 +28,7 @@ from topdown.plan.plan_values import MEASURED_PLAN, WORK
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.ledger import history_lines
 from topdown.progress import Event, Report, silent
-from topdown.publish.release_certificate import CERTIFICATE, make_certificate, stamps
+from topdown.publish.release_certificate import CERTIFICATE, NOTHING_CERTIFIED, make_certificate, stamps
 from topdown.publish.release_files import MANIFEST, TEMPORARY, Hashes, list_files, write_manifest
 from topdown.publish.release_tables import (
     PERSONS,
@@ -196,7 +197,7 @@ def publish(
     ledger_path: Path,
     *,
     optional: OptionalFiles = USUAL_FILES,
-    privacy: dict[str, Any] | None = None,
+    privacy: CertifiedPrivacy = NOTHING_CERTIFIED,
     numbers: EstimateSource | None = None,
     running: PublishOptions = IN_THIS_PROCESS,
 ) -> VerifyResult:
@@ -212,7 +213,7 @@ def publish(
         leaves: records of every leaf and cell.
         ledger_path: ledger of the data set, to be copied.
         optional: which files to write that a release may have.
-        privacy: certified statements for the certificate (see `certified_privacy`).
+        privacy: what is certified of the release (see `certified_privacy`).
         numbers: whence the estimates of intervals come, for a plan that asks for them.
         running: who is told about each step, and how many processes make files.
 
@@ -251,7 +252,7 @@ def publish(
     hashes.write(CERTIFICATE, json_bytes(certificate))
     report(Event("publish", 4, _STEPS, "certificate"))
     hashes.write(
-        README, readme_text(context, leaves.n_records, optional, certificate["privacy"]).encode("utf-8")
+        README, readme_text(context, leaves.n_records, optional, certificate.privacy).encode("utf-8")
     )
     if optional.language is not None:
         hashes.write(REPORT, report_bytes(release, context, optional.language))
@@ -327,26 +328,24 @@ def _refuse_strangers(release: Path, own: set[str]) -> None:
             )
 
 
-def readme_text(
-    context: PublicContext, n_records: int, optional: OptionalFiles, privacy: dict[str, Any]
-) -> str:
+def readme_text(context: PublicContext, n_records: int, optional: OptionalFiles, privacy: Privacy) -> str:
     """Return README.txt: whose release it is, what is said of privacy, what is exact, what each file holds."""
     plan, geography = context.plan, context.geography
     words, release = ", ".join(stamps(plan)), plan.release
     people = (
         f"{n_records:,} {plan.schema.unit} records in {len(geography.leaves):,} {geography.leaves.name} areas"
     )
-    date = privacy["everything_released"]["up_to"]["date"]
+    date = privacy.everything_released.up_to.date
     first = [] if plan.measured is None else [_of_another(plan, plan.measured)]
-    disclosed = [row for row in privacy.get("secrets", []) if row["status"] == "disclosed"]
-    said = first + ([privacy["sentence"]] if "sentence" in privacy else []) + epsilon_lines(privacy)
+    disclosed = [row for row in privacy.secrets or () if row["status"] == "disclosed"]
+    said = first + ([privacy.sentence] if privacy.sentence else []) + epsilon_lines(privacy)
     if plan.delta:
         delta = exact_text(plan.delta_of(plan.loss))
         said += [
             f"Epsilon {exact_text(plan.loss)}, delta {delta}: sums over every count that one record moves."
         ]
     said += [f"Not protected: {row['name']}, {row['sentence']}." for row in disclosed]
-    said += history_lines(privacy["everything_released"])
+    said += history_lines(privacy.everything_released)
     listed = "answers that are zero are left out, but not in `total`."
     if plan.coverage is not None:
         listed = "each count with an interval; the stamp `rows` says whether zeros are listed."
@@ -398,18 +397,18 @@ Check it with:  topdown verify FOLDER
 """
 
 
-def epsilon_lines(privacy: dict[str, Any]) -> list[str]:
+def epsilon_lines(privacy: Privacy) -> list[str]:
     """Return a line with epsilon of the first change of one record that has one, rounded up; none if none has."""
-    for row in privacy.get("secrets", []):
+    for row in privacy.secrets or ():
         for delta, (_, high) in row.get("epsilon", {}).items():
             at = "" if delta == "0" else f" at delta {delta}"
             return [f"Epsilon is at most {fixed(Fraction(high), 2, up=True)}{at} ({row['name']})."]
     return []
 
 
-def exact_line(privacy: dict[str, Any]) -> str:
+def exact_line(privacy: Privacy) -> str:
     """Return which statistics are published without noise."""
-    names = ", ".join(privacy.get("conditional_on", []))
+    names = ", ".join(privacy.conditional_on or ())
     if not names:
         return "No statistic is published without noise; plan.json lists the public facts that hold in every area."
     return f"Published without noise: {names}. plan.json says why, and lists the public facts that hold in every area."

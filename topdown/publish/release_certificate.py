@@ -21,6 +21,16 @@ from topdown import __version__
 from topdown.errors import InternalError
 from topdown.formats.common import Composed, secret_row
 from topdown.formats.plan_documents import CertifiedLoss, ChangeStatus
+from topdown.formats.release_documents import (
+    Certificate,
+    CertifiedPrivacy,
+    PassedCheck,
+    PlanMeasured,
+    Privacy,
+    ReleaseStamp,
+    UnspentLoss,
+    UsualEpsilon,
+)
 from topdown.formats.strict_toml import exact_text
 from topdown.model import sections_of
 from topdown.plan import Plan, PublicContext, ReleaseChain
@@ -53,17 +63,18 @@ def statement_of(
     return said | {"conditional_on": list(policy.conditional_on)}
 
 
-def certified_privacy(policy: ReleaseChain) -> dict[str, Any]:
-    """Return what the certificate adds to the plan's exact loss.
-
-    `epsilon` (of the first secret) by delta, `curve` (power of the best attack on it by false-alarm rate), `secrets`,
-    `steps`, `conditional_on` and `sentence`, every number an enclosure [low, high] of decimal strings; of a pair also
-    `composed`.
-    """
+def certified_privacy(policy: ReleaseChain) -> CertifiedPrivacy:
+    """Return what the certificate adds to the plan's exact loss, every number an enclosure [low, high] of decimals."""
     said = statement_of(policy)
-    kept = ("curve", "secrets", "steps", "conditional_on", "sentence")
-    more = {key: said[key] for key in ("composed",) if key in said}
-    return {"epsilon": said["secrets"][0]["epsilon"]} | {key: said[key] for key in kept} | more
+    return CertifiedPrivacy(
+        epsilon=said["secrets"][0]["epsilon"],
+        curve=said["curve"],
+        secrets=said["secrets"],
+        steps=said["steps"],
+        conditional_on=said["conditional_on"],
+        sentence=said["sentence"],
+        composed=said.get("composed", UNSET),
+    )
 
 
 def certified_loss(policy: ReleaseChain, claims: Sequence[Claim] = ()) -> CertifiedLoss:
@@ -161,6 +172,9 @@ def words_of(policy: ReleaseChain) -> StatementWords:
 CERTIFICATE = "certificate.json"
 
 
+NOTHING_CERTIFIED = CertifiedPrivacy()
+
+
 SOFTWARE = ("numba", "numpy", "pyarrow", "scipy")
 
 
@@ -206,10 +220,10 @@ def open_answers(plan: Plan) -> list[str]:
     return names
 
 
-def stamps(plan: Plan) -> list[str]:
+def stamps(plan: Plan) -> list[ReleaseStamp]:
     """Return what every reader must see: DEMO, DRAFT (open answers)."""
     demo = plan.release.data_set == "demo" or plan.release.id.startswith("demo-")
-    marks = {"DEMO": demo, "DRAFT": bool(open_answers(plan))}
+    marks: dict[ReleaseStamp, bool] = {"DEMO": demo, "DRAFT": bool(open_answers(plan))}
     return [word for word, due in marks.items() if due]
 
 
@@ -217,9 +231,9 @@ def make_certificate(
     release: Path,
     context: PublicContext,
     checked: VerifyResult,
-    privacy: dict[str, Any] | None = None,
+    privacy: CertifiedPrivacy = NOTHING_CERTIFIED,
     hashes: Hashes | None = None,
-) -> dict[str, Any]:
+) -> Certificate:
     """Return the certificate of a release whose other files are written.
 
     It repeats nothing that a file whose hash it states holds: the plan, the ledger and solve.json speak for themselves.
@@ -228,31 +242,26 @@ def make_certificate(
         release: folder of the release; its files are read and hashed.
         context: plan and public facts.
         checked: result of `verify_content`.
-        privacy: certified statements to add to the section `privacy` (see `certified_privacy`).
+        privacy: what is certified of the release.
         hashes: of its files, those that are known.
-
-    Raises:
-        InternalError: `privacy` would replace a statement that follows from the plan.
     """
     plan = context.plan
-    measured = {} if plan.measured is None else {"measured": asdict(plan.measured)}
     ledger, hashes = release / "ledger.jsonl", hashes or Hashes(release)
     book = read_book(ledger.read_bytes(), ledger)[0]
-    return {
-        "type": "topdown.certificate",
-        "version": 1,
-        "engine": __version__,
-        "plan_hash": plan.plan_hash,
-        "stamps": stamps(plan),
-        "open_answers": open_answers(plan),
-        "privacy": stated_privacy(context.policy, privacy or {}, book),
-        "checks": [
-            {"name": c.name, "ok": c.ok, "text": c.text, "n_checked": c.n_checked, "n_failed": c.n_failed}
+    return Certificate(
+        engine=__version__,
+        plan_hash=plan.plan_hash,
+        stamps=stamps(plan),
+        open_answers=open_answers(plan),
+        privacy=stated_privacy(context.policy, privacy, book),
+        checks=[
+            PassedCheck(name=c.name, ok=c.ok, text=c.text, n_checked=c.n_checked, n_failed=c.n_failed)
             for c in checked.checks
         ],
-        "software": software(),
-        "files": {path: hashes.of(path) for path in sorted(certified_files(release, context))},
-    } | measured
+        software=software(),
+        files={path: hashes.of(path) for path in sorted(certified_files(release, context))},
+        measured=UNSET if plan.measured is None else PlanMeasured(**asdict(plan.measured)),
+    )
 
 
 def certified_files(release: Path, context: PublicContext) -> list[str]:
@@ -280,52 +289,41 @@ def software() -> dict[str, str]:
     return versions
 
 
-def stated_privacy(policy: ReleaseChain, certified: dict[str, Any], book: Book) -> dict[str, Any]:
+def stated_privacy(policy: ReleaseChain, certified: CertifiedPrivacy, book: Book) -> Privacy:
     """Return the section `privacy` of a certificate.
 
     Args:
         policy: of the release.
-        certified: statements to add (see `certified_privacy`).
+        certified: what is certified of it.
         book: ledger that is charged for the release.
-
-    Raises:
-        InternalError: X032 `certified` would replace a statement that follows from the plan.
     """
     plan = policy.plan
-    stated = {
-        "unit": plan.schema.unit,
-        "neighbours": plan.neighbours,
-        "loss_name": plan.loss_name,
-        "loss": exact_text(plan.loss),
-        "loss_with_base": exact_text(policy.loss),
-        "unspent": [
-            {"level": name, "loss": exact_text(plan.budget * share)}
-            | _delta_beside(plan, plan.budget * share)
+    at = exact_text(plan.delta_of(plan.loss)) if plan.delta else f"1e-{DELTA_DIGITS}"
+    return Privacy(
+        **structs.asdict(certified),
+        unit=plan.schema.unit,
+        neighbours=plan.neighbours,
+        loss_name=plan.loss_name,
+        loss=exact_text(plan.loss),
+        loss_with_base=exact_text(policy.loss),
+        delta=delta_beside(plan, plan.loss),
+        unspent=[
+            UnspentLoss(
+                level=name,
+                loss=exact_text(plan.budget * share),
+                delta=delta_beside(plan, plan.budget * share),
+            )
             for name, share in plan.unspent
         ],
-        "usual": {
-            "label": "usual formula",
-            "formula": law_of_mechanism(plan.mechanism).usual,
-            "epsilon": {
-                exact_text(plan.delta_of(plan.loss)) if plan.delta else f"1e-{DELTA_DIGITS}": usual_epsilon(
-                    policy.loss, plan.loss_name
-                )
-            },
-        },
-    }
-    if plan.delta:
-        stated |= {"delta": exact_text(plan.delta_of(plan.loss))}
-    twice = sorted(set(stated) & set(certified))
-    if twice:
-        raise InternalError(f"privacy.{twice[0]} follows from the plan and cannot be given", code="X032")
-    return (
-        {"epsilon": None}
-        | certified
-        | stated
-        | {"everything_released": spent_statement(book, newest=plan.measured is None)}
+        usual=UsualEpsilon(
+            label="usual formula",
+            formula=law_of_mechanism(plan.mechanism).usual,
+            epsilon={at: usual_epsilon(policy.loss, plan.loss_name)},
+        ),
+        everything_released=spent_statement(book, newest=plan.measured is None),
     )
 
 
-def _delta_beside(plan: Plan, loss: Fraction) -> dict[str, str]:
+def delta_beside(plan: Plan, loss: Fraction) -> str | UnsetType:
     """Return the delta beside a part of the budget, where losses are pairs."""
-    return {"delta": exact_text(plan.delta_of(loss))} if plan.delta else {}
+    return exact_text(plan.delta_of(loss)) if plan.delta else UNSET

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         RowGroups,
         SubsetLimits,
         group_sums,
-        limit_excess,
         occurring,
     )
     from topdown.solve.kernels_shared import gram, has_negative_cycle
@@ -117,7 +116,6 @@ __all__ = [
     "has_negative_cycle",
     "information",
     "least_change",
-    "limit_excess",
     "make_lattice",
     "make_partitioner",
     "make_top_down_solver",

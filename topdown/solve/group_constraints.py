@@ -280,12 +280,3 @@ def subset_sums(limits: NDArray[Number], held: NDArray[Number]) -> NDArray[Numbe
     for k in range(len(held)):
         sums[:, 1 << k : 2 << k] = sums[:, : 1 << k] + held[k][:, None]
     return sums
-
-
-def limit_excess(limits: Ints, held: Ints) -> Ints:
-    """Return how far each column of kind counts is outside its limits, int64 (m,); 0 or less is inside.
-
-    Args:
-        limits: as from `SplitConstraints.limits`, (m, 2^k). held: int64 (n_kinds, m).
-    """
-    return np.asarray((subset_sums(limits, held) - limits).max(axis=1), dtype=np.int64)

@@ -294,7 +294,7 @@ class Rules:
         return (*self.closing_everywhere, *self.closing_somewhere)
 
     def open_cells(self, schema: Schema) -> Marks:
-        """Mark the cells that are open at some leaf as far as definitions go, bool (n_cells,)."""
+        """Mark the cells that no rule closes at all leaves, bool (n_cells,); public columns may close more of them."""
         free = np.ones(schema.n_cells, dtype=bool)
         for rule in self.closing_everywhere:
             free &= ~schema.select(rule.cells)

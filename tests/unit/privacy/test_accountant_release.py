@@ -8,7 +8,6 @@ from fractions import Fraction
 import pytest
 
 from tests.helpers.compositions import weighted
-from tests.oracles.whole_release_curves import envelope_above, envelope_below, overall_delta, pair_curves
 from topdown.errors import ConfigError
 from topdown.privacy import accuracy_percent, trade_off_svg
 from topdown.privacy.accountant import (
@@ -63,33 +62,6 @@ def test_worst_pair_is_the_maximum():
         assert max(every, key=lambda pair: every[pair].lower) == worst.pair
         assert every[worst.pair].lower <= worst.epsilon.upper
         assert worst.epsilon.lower <= every[worst.pair].upper
-
-
-def test_parallel_curves_equal_serial_ones():
-    """Results must not depend on the number of workers."""
-    epsilons = ["1/2", "1", "2"]
-    one, two = pair_curves(TOY, epsilons), pair_curves(TOY, epsilons, workers=2)
-    assert one.keys() == two.keys()
-    assert all((one[k][0] == two[k][0]).all() and (one[k][1] == two[k][1]).all() for k in one)
-
-
-def test_envelope_brackets_every_pair():
-    """The overall trade-off is below each pair's and above the certified lines."""
-    epsilons = [Fraction(k, 20) for k in range(90)]
-    upper = overall_delta(pair_curves(TOY, epsilons))[1].tolist()
-    alphas = [Fraction(k, 20) for k in range(21)]
-    below = envelope_below(alphas, epsilons, upper)
-    curves = [pair_composition(a, b).trade_off_curve(alphas) for a, b in all_pairs(TOY)]
-    least = [min(c[i].upper for c in curves) for i in range(len(alphas))]
-    above = dict(envelope_above(zip(alphas, least, strict=True)))
-    assert all(low <= f for low, f in zip(below, least, strict=True))
-    assert all(above[a] <= f for a, f in zip(alphas, least, strict=True) if a in above)
-    assert all(float(f - low) < 0.01 for low, f in zip(below, least, strict=True))
-    slopes = [
-        (y2 - y1) / (x2 - x1)
-        for (x1, y1), (x2, y2) in zip(sorted(above.items()), sorted(above.items())[1:], strict=False)
-    ]
-    assert slopes == sorted(slopes)
 
 
 @pytest.mark.slow

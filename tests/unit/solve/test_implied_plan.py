@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.polytopes import limit_excess
 from tests.helpers.solved import Census, make_census
 from topdown.errors import InfeasibleError
 from topdown.model import (
@@ -18,7 +19,6 @@ from topdown.model import (
     find_contradiction,
     split_constraints,
 )
-from topdown.solve import limit_excess
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import to_builtins
 
 import topdown
 from topdown import app
@@ -18,7 +17,7 @@ from topdown.app.screens.figures import conditional_line, disclosed_lines
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
-from topdown.formats.privacy_documents import ReachedSecret
+from topdown.formats.privacy_documents import AuditLedger, ReachedSecret
 from topdown.privacy import accountant
 from topdown.privacy.ledger import history_lines
 from topdown.publish.release_certificate import change_statuses
@@ -120,14 +119,14 @@ def _pair_words(pair: Pair) -> str:
 
 def _show_ledger_loss(screen: Screen, path: Path, deltas: tuple[str, ...], registry: Path | None) -> int:
     """Show what all charges of a ledger cost together; writes nothing."""
-    said = to_builtins(topdown.audit_ledger(path, deltas=deltas, registry=registry))
+    said = topdown.audit_ledger(path, deltas=deltas, registry=registry)
     screen.document(said)
     _show_ledger_audit(screen, said)
     return EXIT_OK
 
 
-def _show_ledger_audit(screen: Screen, said: dict[str, Any]) -> None:
-    methods = {secret["method"] for secret in said["secrets"]}
+def _show_ledger_audit(screen: Screen, said: AuditLedger) -> None:
+    methods = {secret["method"] for secret in said.secrets}
     how = (
         ", composed: a bound"
         if accountant.BOUND_METHOD in methods
@@ -136,11 +135,11 @@ def _show_ledger_audit(screen: Screen, said: dict[str, Any]) -> None:
         else ""
     )
     screen.say(
-        bold(f'Everything charged to "{said["data_set"]}"'),
-        f"{how}, by ledger {said['ledger']} ({said['neighbours']}, one {said['unit']})",
+        bold(f'Everything charged to "{said.data_set}"'),
+        f"{how}, by ledger {said.ledger} ({said.neighbours}, one {said.unit})",
     )
-    end = f"{{}} record {said['up_to']['record']} of {said['up_to']['date']}"
-    if said["newest"]:
+    end = f"{{}} record {said.up_to.record} of {said.up_to.date}"
+    if said.newest:
         screen.say(end.format("up to"), "; its registry knows no newer one", indent=2)
     else:
         screen.item(WARN, end.format("according to a copy that ends at"), "; no registry was found")
@@ -149,28 +148,28 @@ def _show_ledger_audit(screen: Screen, said: dict[str, Any]) -> None:
     columns += [Column("charges", right=True), Column("unfinished", right=True)]
     rows = [
         (
-            r["release"] + (" (choice)" if r["what"] == "choice" else ""),
-            r["plan_hash"][:8],
-            figures.loss(r["loss_name"], Fraction(r["loss"]), Fraction(r.get("delta", 0))),
-            str(r["n_charges"]),
-            str(r["n_unfinished"] or "-"),
+            r.release + (" (choice)" if r.what == "choice" else ""),
+            r.plan_hash[:8],
+            figures.loss(r.loss_name, Fraction(r.loss), Fraction(r.delta or 0)),
+            str(r.n_charges),
+            str(r.n_unfinished or "-"),
         )
-        for r in said["releases"]
+        for r in said.releases
     ]
     screen.table(columns, rows)
-    for secret in said["secrets"]:
+    for secret in said.secrets:
         screen.blank()
         at = [
             (f"ε at δ {delta}", figures.decimal(Fraction(box[1]), 3, up=True))
             for delta, box in secret["epsilon"].items()
         ]
         screen.pairs([(secret["name"], f"at most {secret['right_in_100']} times in 100 (a coin: 50)"), *at])
-    if said["conditional_on"]:
-        screen.say(f"between data sets that agree on: {', '.join(said['conditional_on'])}", indent=2)
+    if said.conditional_on:
+        screen.say(f"between data sets that agree on: {', '.join(said.conditional_on)}", indent=2)
     for line in history_lines(said):
         screen.item(WARN, line)
     screen.blank()
-    screen.last(said["secrets"][0]["sentence"] if said["secrets"] else "Nothing was ever charged.", symbol="")
+    screen.last(said.secrets[0]["sentence"] if said.secrets else "Nothing was ever charged.", symbol="")
 
 
 MOST_SHOWN = 5  # contradictions on the screen; topdown verify lists them all

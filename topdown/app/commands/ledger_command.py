@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
-from msgspec import Struct, convert
+from msgspec import UNSET, Struct, structs
 
 from topdown import app
 from topdown.app.commands.command import command, packed, with_options
@@ -215,8 +215,8 @@ def show_head(screen: Screen, place: LedgerLocation, state: Struct) -> None:
     if screen.json:
         return
     book = read_ledger(place.path)
-    end = ledger_history(book)["up_to"]
-    line = f"{place.binding.data_set}: ledger {place.id}, record {end['record']} of {end['date']}, head {book.head}"
+    end = ledger_history(book).up_to
+    line = f"{place.binding.data_set}: ledger {place.id}, record {end.record} of {end.date}, head {book.head}"
     screen.out.raw((f"{line}, registry {registry_of_ledger(place).head}",))
 
 
@@ -236,21 +236,22 @@ def registry_of_ledger(place: LedgerLocation) -> Registry:
 def _ledger_state(place: LedgerLocation, action: Action, source: Path) -> LedgerState:
     book, bound = read_ledger(place.path), place.binding
     limits = app.load_run_file(source).ledger.limits.fields
-    stated = {name: exact_text(one) for name, one in limits.items() if isinstance(one, Fraction) and one}
-    plain = {
-        "type": "topdown.ledger",
-        "action": action,
-        "path": str(place.path),
-        "registry": str(place.registry),
-        "registry_head": registry_of_ledger(place).head,
-        "head": book.head,
+    stated: dict[str, Any] = {
+        name: exact_text(one) for name, one in limits.items() if isinstance(one, Fraction) and one
+    }
+    return LedgerState(
+        **structs.asdict(ledger_history(book)),
+        action=action,
+        path=str(place.path),
+        registry=str(place.registry),
+        registry_head=registry_of_ledger(place).head,
+        head=book.head,
         **vars(bound),
         **charged_fields(book),
         **stated,
-        **({"secrets": spent_statement(book)["secrets"]} if action == "show" else {}),
-        "n_records": len(book.entries),
-    }
-    return convert(plain | ledger_history(book), LedgerState)
+        secrets=spent_statement(book).secrets if action == "show" else UNSET,
+        n_records=len(book.entries),
+    )
 
 
 def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: Path) -> None:

@@ -527,7 +527,13 @@ def finite_on_lattice(flint: Any, event: FiniteLoss, step: Fraction, reach: int)
 def _binary_split(
     flint: Any, p: Fraction, q: Fraction, step: Fraction, reach: int
 ) -> list[tuple[int | None, int]]:
-    """Return (point, mass) of an outcome, both probabilities above 0; None is the infinite loss."""
+    """Split an outcome between two points of the lattice so that both its probabilities are kept; (point, mass).
+
+    Args:
+        flint: the library of balls.
+        p, q: probabilities of the outcome under the two neighbours, above 0; the loss is log(p / q).
+        step: between points, nats. reach: last point; what is beyond it is an infinite loss, of point None.
+    """
     if p == q:
         return [(0, rounded_up(p))]
     near = math.floor(_log_ends(p / q) / float(step))

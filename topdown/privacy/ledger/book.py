@@ -17,8 +17,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from topdown.errors import BudgetError
 from topdown.formats.caps import parse_json
+from topdown.formats.common import (
+    LedgerAttestation,
+    LedgerEnd,
+    LedgerHistory,
+    LedgerRefund,
+    LedgerTakenOver,
+)
 from topdown.privacy import accountant
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.ledger.ledger_records import (
@@ -524,61 +533,67 @@ def decimal_text(value: Fraction, *, up: bool, digits: int = 4) -> str:
 UNNAMED = "somebody whom the ledger does not name"
 
 
-def ledger_history(book: Book) -> dict[str, Any]:
+def ledger_history(book: Book) -> LedgerHistory:
     """Return which ledger it is, its last record and that one's date, and what persons attested or took back."""
     opened, last = book.opened, book.entries[-1]
     attested = [(e, e.event) for e in book.attestations if isinstance(e.event, Attested | TakenOver)]
     refunded = [(e, e.event) for e in book.refunds if isinstance(e.event, Refund)]
-    return {
-        "ledger": "" if opened is None else opened.ledger,
-        "up_to": {"record": last.seq, "date": last.time[:10]},
-        "attestations": [
-            {"record": e.seq, "date": e.time[:10], "by": said.by, "reason": said.reason}
-            | ({"taken_over": _taken_fields(said)} if isinstance(said, TakenOver) else {})
+    return LedgerHistory(
+        ledger="" if opened is None else opened.ledger,
+        up_to=LedgerEnd(record=last.seq, date=last.time[:10]),
+        attestations=[
+            LedgerAttestation(
+                record=e.seq,
+                date=e.time[:10],
+                by=said.by,
+                reason=said.reason,
+                taken_over=_stated_taking(said) if isinstance(said, TakenOver) else UNSET,
+            )
             for e, said in attested
         ],
-        "refunds": [
-            {"record": e.seq, "date": e.time[:10], "intent": r.intent, "by": r.witness, "reason": r.reason}
+        refunds=[
+            LedgerRefund(record=e.seq, date=e.time[:10], intent=r.intent, by=r.witness, reason=r.reason)
             for e, r in refunded
         ],
-    }
+    )
 
 
-def _taken_fields(taken: TakenOver) -> dict[str, Any]:
-    return {
-        **{
-            name: getattr(taken, name)
-            for name in ("ledger", "data_set", "records", "head", "sha256", "witness")
-        },
-        "format": taken.version,
-        "attested": taken.attested,
-        "refunded": taken.refunded,
-        "n_charges": len(taken.charges),
-    }
+def _stated_taking(taken: TakenOver) -> LedgerTakenOver:
+    return LedgerTakenOver(
+        ledger=taken.ledger,
+        format=taken.version,
+        data_set=taken.data_set,
+        records=taken.records,
+        head=taken.head,
+        sha256=taken.sha256,
+        witness="agrees" if taken.witness == "agrees" else "none",
+        attested=taken.attested,
+        refunded=taken.refunded,
+        n_charges=len(taken.charges),
+    )
 
 
-def history_lines(history: dict[str, Any]) -> list[str]:
+def history_lines(history: LedgerHistory) -> list[str]:
     """Return a line for every attestation and refund of a ledger."""
     lines = [
-        f"Attested on {one['date']} by {one['by'] or UNNAMED}: {_what_is_complete(one)} (record {one['record']}: "
-        f"{one['reason']})."
-        for one in history["attestations"]
+        f"Attested on {one.date} by {one.by or UNNAMED}: {_what_is_complete(one)} (record {one.record}: {one.reason})."
+        for one in history.attestations
     ]
     return lines + [
-        f"Taken back on {one['date']}: the charge of record {one['intent']}, whose noise {one['by']} saw destroyed "
-        f"({one['reason']})."
-        for one in history["refunds"]
+        f"Taken back on {one.date}: the charge of record {one.intent}, whose noise {one.by} saw destroyed "
+        f"({one.reason})."
+        for one in history.refunds
     ]
 
 
-def _what_is_complete(attestation: dict[str, Any]) -> str:
-    taken = attestation.get("taken_over")
-    if taken is None:
+def _what_is_complete(attestation: LedgerAttestation) -> str:
+    taken = attestation.taken_over
+    if taken is UNSET:
         return "the ledger is complete"
-    seen = "its witness agreed" if taken["witness"] == "agrees" else "no witness of it was found"
+    seen = "its witness agreed" if taken.witness == "agrees" else "no witness of it was found"
     return (
-        f'ledger {taken["ledger"]} of format {taken["format"]}, data set "{taken["data_set"]}", is complete and was '
-        f"taken over with {taken['n_charges']} charges in {taken['records']} records; {seen}; {taken['attested']} "
-        f"times somebody had attested it, {taken['refunded']} charges had been taken back; its last line has the "
-        f"SHA-256 {taken['head']}"
+        f'ledger {taken.ledger} of format {taken.format}, data set "{taken.data_set}", is complete and was '
+        f"taken over with {taken.n_charges} charges in {taken.records} records; {seen}; {taken.attested} "
+        f"times somebody had attested it, {taken.refunded} charges had been taken back; its last line has the "
+        f"SHA-256 {taken.head}"
     )

@@ -156,6 +156,6 @@ def _better(problem: Problem, best: tuple[Solution, float], found: Solution) -> 
 
 def first_penalty(quadratic: Quadratic) -> float:
     """Return the geometric mean of the extreme curvatures, the best fixed one for a quadratic (Ghadimi et al. 2015)."""
-    largest = quadratic.largest()
+    largest = quadratic.largest_eigenvalue()
     smallest = quadratic.curvature if quadratic.curvature > 0 else quadratic.scale
     return float(np.sqrt(max(smallest, largest * 1e-5) * largest))

@@ -32,7 +32,7 @@ class Quadratic(Protocol):
     def gradient(self, x: Floats) -> Floats:
         """Return Hx - g, (n, m)."""
 
-    def largest(self) -> float:
+    def largest_eigenvalue(self) -> float:
         """Return about the largest eigenvalue of H."""
 
     def inverse_norm(self, r: Floats, enough: float) -> float:
@@ -68,7 +68,7 @@ class Dense:
         """Return Hx - g."""
         return np.asarray(self.hessian @ x - self.g)
 
-    def largest(self) -> float:
+    def largest_eigenvalue(self) -> float:
         """Return about the largest eigenvalue."""
         return power_method(lambda v: np.asarray(self.hessian @ v), len(self.hessian))
 
@@ -156,7 +156,7 @@ class PerChild:
         """Return Hx - g."""
         return self.times(x) - self.g
 
-    def largest(self) -> float:
+    def largest_eigenvalue(self) -> float:
         """Return about the largest eigenvalue of any child's matrix, along tables that keep the fixed one."""
         counts = np.maximum(self.fixed.sums(self.allowed.astype(np.float64)), 1.0)
         v = self.allowed * (1.0 + 0.5 * np.cos(np.arange(len(self.hessian)))[:, None])

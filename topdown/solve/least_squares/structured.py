@@ -99,7 +99,7 @@ class Structured:
         """Return Hx, (n, m)."""
         return np.asarray(self.transposed @ (self.weight[:, None] * (self.matrix @ x)))
 
-    def largest(self) -> float:
+    def largest_eigenvalue(self) -> float:
         """Return about the largest eigenvalue."""
         return power_method(
             lambda v: self.transposed @ (self.weight * (self.matrix @ v)), len(self.supergroup)
