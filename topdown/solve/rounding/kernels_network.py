@@ -381,15 +381,15 @@ def take_cheapest(queue: IntsOut, first: Whole, last: Whole, n: Whole, costs: In
     low, high, target = first, last - 1, first + n
     while low < high:
         middle = queue[(low + high) // 2]
-        cost, mixed = costs[middle], (middle * 2654435761) & 4294967295
+        cost, mixed = costs[middle], scrambled(middle)
         i, j = low, high
         while i <= j:
             e = queue[i]
-            while costs[e] < cost or (costs[e] == cost and (e * 2654435761) & 4294967295 < mixed):
+            while costs[e] < cost or (costs[e] == cost and scrambled(e) < mixed):
                 i += 1
                 e = queue[i]
             e = queue[j]
-            while costs[e] > cost or (costs[e] == cost and (e * 2654435761) & 4294967295 > mixed):
+            while costs[e] > cost or (costs[e] == cost and scrambled(e) > mixed):
                 j -= 1
                 e = queue[j]
             if i <= j:
@@ -402,3 +402,10 @@ def take_cheapest(queue: IntsOut, first: Whole, last: Whole, n: Whole, costs: In
             low = i
         else:
             return
+
+
+def scrambled(e: Whole) -> Whole:
+    """Return a number of 32 bits, another for each number below 2^31, in no order (as in MurmurHash2)."""
+    mixed: Whole = (e * 2654435761) & 4294967295
+    mixed = ((mixed ^ (mixed >> 16)) * 1540483477) & 4294967295
+    return mixed ^ (mixed >> 15)
