@@ -7,6 +7,7 @@ program.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topdown.arrays import Bools, FloatsOut, FloatTable, Ints, IntsOut, IntTable, IntTableOut, Whole
 
@@ -33,8 +34,8 @@ def laminar_network(
     inner: IntTable,
     unit: float,
     snap: float,
-) -> tuple[IntsOut, IntsOut, IntsOut, IntsOut, IntsOut, IntsOut, IntsOut, IntsOut] | None:
-    """Return (tails, heads, capacities, costs, supplies, cell_arcs, flows, above), None if bounds or sums ask too much.
+) -> list[NDArray[np.int64]] | None:
+    """Return [tails, heads, capacities, costs, supplies, cell_arcs, flows, above], None if bounds or sums ask too much.
 
     The last two are where `network_simplex` starts, with node 0 as the root: every row gives to its largest fractions.
 
@@ -313,7 +314,7 @@ def laminar_network(
     cells: IntsOut = cell_arcs
     for e in range(n_entries):
         cells[e] = row[e] * m + child[e]
-    return (
+    return [
         arc_tails[:n_arcs],
         arc_heads[:n_arcs],
         arc_room[:n_arcs],
@@ -322,7 +323,7 @@ def laminar_network(
         cell_arcs,
         arc_flows[:n_arcs],
         node_above[:n_nodes],
-    )
+    ]
 
 
 def nearest(x: float) -> Whole:
