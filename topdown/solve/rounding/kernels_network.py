@@ -34,8 +34,8 @@ def laminar_network(
     inner: IntTable,
     unit: float,
     snap: float,
-) -> tuple[NDArray[np.int64], ...] | None:
-    """Return (tails, heads, capacities, costs, supplies, cell_arcs, flows, above), None if bounds or sums ask too much.
+) -> list[NDArray[np.int64]] | None:
+    """Return [tails, heads, capacities, costs, supplies, cell_arcs, flows, above], None if bounds or sums ask too much.
 
     The last two are where `network_simplex` starts, with node 0 as the root: every row gives to its largest fractions.
 
@@ -314,7 +314,7 @@ def laminar_network(
     cells: IntsOut = cell_arcs
     for e in range(n_entries):
         cells[e] = row[e] * m + child[e]
-    return (
+    return [
         arc_tails[:n_arcs],
         arc_heads[:n_arcs],
         arc_room[:n_arcs],
@@ -323,7 +323,7 @@ def laminar_network(
         cell_arcs,
         arc_flows[:n_arcs],
         node_above[:n_nodes],
-    )
+    ]
 
 
 def nearest(x: float) -> Whole:
@@ -382,15 +382,15 @@ def take_cheapest(queue: IntsOut, first: Whole, last: Whole, n: Whole, costs: In
     low, high, target = first, last - 1, first + n
     while low < high:
         middle = queue[(low + high) // 2]
-        cost, mixed = costs[middle], (middle * 2654435761) & 4294967295
+        cost, mixed = costs[middle], scrambled(middle)
         i, j = low, high
         while i <= j:
             e = queue[i]
-            while costs[e] < cost or (costs[e] == cost and (e * 2654435761) & 4294967295 < mixed):
+            while costs[e] < cost or (costs[e] == cost and scrambled(e) < mixed):
                 i += 1
                 e = queue[i]
             e = queue[j]
-            while costs[e] > cost or (costs[e] == cost and (e * 2654435761) & 4294967295 > mixed):
+            while costs[e] > cost or (costs[e] == cost and scrambled(e) > mixed):
                 j -= 1
                 e = queue[j]
             if i <= j:
@@ -403,3 +403,10 @@ def take_cheapest(queue: IntsOut, first: Whole, last: Whole, n: Whole, costs: In
             low = i
         else:
             return
+
+
+def scrambled(e: Whole) -> Whole:
+    """Return a number of 32 bits, another for each number below 2^31, in no order (as in MurmurHash2)."""
+    mixed: Whole = (e * 2654435761) & 4294967295
+    mixed = ((mixed ^ (mixed >> 16)) * 1540483477) & 4294967295
+    return mixed ^ (mixed >> 15)

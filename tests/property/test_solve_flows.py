@@ -1,0 +1,160 @@
+"""Minimum-cost flows against networkx, larger roundings against the integer program, kernels against their source."""
+
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers.depth import repeats
+from tests.oracles import networkx_flow
+from tests.oracles import solver_twins as reference
+from tests.property.test_solve_rounding import make_problem
+from topdown.resources import load_source
+from topdown.solve import FixedTable, LowerBounds, Network, minimum_cost_flow
+from topdown.solve.flows import is_feasible, is_optimal
+from topdown.solve.rounding import (
+    RoundingProblem,
+    build_network,
+    flow_network,
+    round_by_milp,
+    round_table,
+    whole_parts,
+)
+
+
+def draw_network(seed: int) -> Network:
+    """Draw a network with parallel arcs, arcs without room, negative cycles, and supplies that a flow mostly meets."""
+    rng = np.random.default_rng(seed)
+    n, n_arcs = int(rng.integers(2, 9)), int(rng.integers(1, 30))
+    tails = rng.integers(0, n, n_arcs)
+    heads = (tails + rng.integers(1, n, n_arcs)) % n
+    room = rng.integers(0, 6, n_arcs)
+    some = rng.integers(0, room + 1) if rng.random() < 0.8 else rng.integers(0, 9, n_arcs)
+    supplies = np.bincount(tails, some, n) - np.bincount(heads, some, n)
+    return Network(tails, heads, room, rng.integers(-4, 5, n_arcs), supplies.astype(np.int64))
+
+
+@given(st.integers(0, 1_000_000))
+@settings(max_examples=repeats(300, 3_000), deadline=None)
+def test_flows_cost_what_the_twin_finds(seed: int) -> None:
+    """A dearer flow would round further from the estimate than it says; one missed would blame public facts."""
+    network = draw_network(seed)
+    found, slow = minimum_cost_flow(network), networkx_flow.minimum_cost_flow(network)
+    assert (found is None) == (slow is None)
+    if found is not None and slow is not None:
+        assert is_feasible(network, found)
+        assert is_optimal(network, found)
+        assert int(found @ network.costs) == int(slow @ network.costs)
+
+
+def test_supplies_that_do_not_add_up_have_no_flow() -> None:
+    """The simplex takes sums for granted: a unit that nobody wants would silently stay at the root."""
+    one = np.array([0]), np.array([1]), np.array([5]), np.array([1])
+    assert minimum_cost_flow(Network(*one, np.array([2, -1]))) is None
+    assert minimum_cost_flow(Network(*one, np.array([2, -2]))) == np.array([2])
+    nothing = minimum_cost_flow(Network(*(a[:0] for a in one), np.zeros(2, dtype=np.int64)))
+    assert nothing is not None
+    assert not len(nothing)
+
+
+@given(st.integers(0, 1_000_000))
+@settings(max_examples=repeats(100, 1_000), deadline=None)
+def test_the_checks_of_a_flow_catch_one_that_is_wrong(seed: int) -> None:
+    """They are what a certificate rests on: a unit lost, an arc too full, or a dearer way must fail them."""
+    network = draw_network(seed)
+    flows = minimum_cost_flow(network)
+    if flows is None:
+        return
+    arc = int(np.random.default_rng(seed).integers(len(flows)))
+    assert not is_feasible(network, flows + (np.arange(len(flows)) == arc))
+    assert not is_feasible(replace(network, capacities=flows - (np.arange(len(flows)) == arc)), flows)
+    dearest = minimum_cost_flow(replace(network, costs=-network.costs))
+    assert dearest is not None
+    assert is_optimal(network, dearest) == (int(dearest @ network.costs) == int(flows @ network.costs))
+
+
+def nested_problem(seed: int, n: int, m: int) -> RoundingProblem:
+    """Draw an estimate with four nested tables, and in half of all draws exact totals or a bound on some rows."""
+    rng = np.random.default_rng(seed)
+    whole = rng.poisson(0.7, (n, m))
+    mixed = whole + rng.dirichlet(np.full(m, 0.3), n) * rng.integers(1, 4, (n, 1))
+    sums = np.rint(mixed.sum(axis=1)).astype(np.int64)
+    estimate = mixed * (sums / mixed.sum(axis=1))[:, None]
+    cells = np.arange(n)
+    chain = np.stack([cells * 0, cells // 12, cells // 4, cells])
+    best = round_by_milp(plain_problem(estimate, sums, chain))
+    assert best is not None
+    problem = plain_problem(estimate, sums, chain)
+    if rng.random() < 0.5:
+        problem = replace(problem, totals=FixedTable.total(n, best.counts.sum(axis=0)))
+    if rng.random() < 0.5:
+        inside = np.where(cells // 12 == 1, 0, -1)
+        lower = best.counts[inside == 0].sum(axis=0)[None, :]
+        problem = replace(problem, bounds=LowerBounds(inside, lower), bound_places=((1, 1),))
+    return problem
+
+
+def plain_problem(estimate: np.ndarray, sums: np.ndarray, chain: np.ndarray) -> RoundingProblem:
+    """Return the rounding of an estimate where nothing but sums is asked for."""
+    n, m = estimate.shape
+    none, soft = FixedTable.none(n, m), np.zeros((0, n), dtype=np.int64)
+    return RoundingProblem(
+        estimate, np.ones((n, m), dtype=bool), sums, chain, (100, 3, 2, 1), none, none, None,
+        LowerBounds.none(n, m), (), (), soft, np.zeros((0, m), dtype=np.int64),
+    )  # fmt: skip
+
+
+@given(st.integers(0, 1_000_000))
+@settings(max_examples=repeats(25, 300), deadline=None)
+def test_flow_roundings_cost_what_the_integer_program_finds(seed: int) -> None:
+    """The program knows nothing of networks: a penalty, a bound or a total in a wrong place would cost more or less."""
+    problem = nested_problem(seed, 26, 5)
+    by_flow, by_program = round_table(problem), round_by_milp(problem)
+    assert by_flow.route == "flow"
+    assert by_flow.optimal
+    assert by_program is not None
+    assert reference.rounding_cost(problem, by_flow.counts) == pytest.approx(
+        reference.rounding_cost(problem, by_program.counts), abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_compiled_kernels_do_what_their_source_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machines with and without a compiler must publish the same table, also where roundings tie."""
+    problems = [make_problem(seed, n=6, m=3), nested_problem(seed, 26, 4)]
+    compiled = [round_table(problem).counts for problem in problems]
+    for name, users in (
+        ("topdown.solve.kernels_simplex", ["topdown.solve.flows"]),
+        ("topdown.solve.rounding.kernels_network", [flow_network.__name__]),
+    ):
+        file = Path(str(import_module(name).__file__))
+        source = load_source(name, file.with_name(f"{name.rpartition('.')[2]}.py"))
+        for user in users:
+            for function in ("network_simplex", "is_feasible_flow", "laminar_network"):
+                if hasattr(source, function):
+                    monkeypatch.setattr(f"{user}.{function}", getattr(source, function))
+    for problem, counts in zip(problems, compiled, strict=True):
+        np.testing.assert_array_equal(counts, round_table(problem).counts)
+
+
+def test_equal_fractions_do_not_prefer_the_first_children() -> None:
+    """Where many roundings cost the same, taking the first would give the areas with low geocodes more people."""
+    n, m = 400, 4
+    estimate = np.full((n, m), 0.25)
+    chain = np.stack([np.zeros(n, dtype=np.int64), np.arange(n)])
+    problem = replace(plain_problem(estimate, np.ones(n, dtype=np.int64), chain), weights=(0, 1))
+    totals = round_table(problem).counts.sum(axis=0)
+    assert totals.sum() == n
+    assert np.abs(totals - n / m).max() < 40  # four standard deviations of a fair choice are 35
+
+
+def test_networks_are_built_for_every_cell_only_where_fractions_do_not_do() -> None:
+    """A sum that fractions alone cannot meet has no network of fractions; every cell then may take a unit."""
+    problem = plain_problem(np.array([[1.0, 1.0]]), np.array([3]), np.zeros((1, 1), dtype=np.int64))
+    problem = replace(problem, weights=(1,))
+    assert build_network(problem, *whole_parts(problem), every_cell=False) is None
+    assert round_table(problem).counts.sum() == 3
