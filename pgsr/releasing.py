@@ -481,7 +481,7 @@ def simulate(
     folder = None if out is None else Path(out)
     if folder is not None:
         refuse_used_folder(folder, resumable=False)
-    origin = origin_of_groups(source.groups, truth_is_public)
+    origin = origin_of_groups(source.table, truth_is_public)
     prepared, leaves = _prepare(plan, source, regions, noise, report)
     report(Event("measure", 0, 1))
     truth = prepared.truth(leaves)
