@@ -335,6 +335,12 @@ def compare_runs(
 class Comparison:
     """Mechanisms beside each other on known counts. `pgsr.compare` makes it.
 
+    >>> import pgsr
+    >>> regions = {"region": ["land", "N", "S"], "parent": ["", "land", "land"], "level": ["land", "part", "part"]}
+    >>> source = pgsr.Source({"region": ["N", "S"], "size": [1, 2], "count": [9, 4]}, regions)
+    >>> pgsr.compare(source, [1], 4, mechanisms=["TopDown"], truth_is_public="made up for this example")
+    Comparison(1 runs on groups in memory)
+
     Args:
         known: what they were compared on.
         rows: one for each epsilon and run.

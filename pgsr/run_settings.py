@@ -60,6 +60,10 @@ FOLDER = "ledger"  # of the ledger, beside the groups; its registry lies with th
 class LedgerFile:
     """Which ledger is charged.
 
+    >>> from pgsr import LedgerFile
+    >>> LedgerFile("office/groups.jsonl").id
+    ''
+
     Args:
         path: its file; by default in a folder `ledger` beside the groups, whatever folder a release is written to.
         id: its random id; empty if it is not known yet.
@@ -86,6 +90,10 @@ def binding_of(
 ) -> LedgerBinding:
     """Return what the ledger of a data set is bound to; see `Plan` for the arguments.
 
+    >>> from pgsr import binding_of
+    >>> binding_of("firms").data_set
+    'firms'
+
     Raises:
         ConfigError: unknown steps (C168), or a data set or unit whose name is no file's (C130).
     """
@@ -97,6 +105,10 @@ def binding_of(
 
 def ledger_place(groups: Path | None, binding: LedgerBinding, file: LedgerFile) -> LedgerLocation:
     """Return where the ledger of a data set lies, which one it must be, and what its losses are about.
+
+    >>> from pgsr import LedgerFile, binding_of, ledger_place
+    >>> str(ledger_place(None, binding_of(), LedgerFile("office/groups.jsonl")).path)
+    'office/groups.jsonl'
 
     Args:
         groups: file of groups; None if they are in memory.
@@ -120,6 +132,10 @@ def ledger_place(groups: Path | None, binding: LedgerBinding, file: LedgerFile) 
 
 def new_ledger(place: LedgerLocation, instead_of: str = "") -> str:
     """Make the ledger of a data set, once, or find the one that is there; return its random id.
+
+    >>> from pgsr import LedgerFile, binding_of, ledger_place, new_ledger
+    >>> len(new_ledger(ledger_place(None, binding_of(), LedgerFile("office/first.jsonl"))))
+    16
 
     Args:
         place: the ledger.
@@ -190,6 +206,10 @@ NAMELESS = Names()
 @dataclass(frozen=True, repr=False)
 class Plan:
     """What is released and how it is measured; all of it public, so none of it may be taken from the data.
+
+    >>> from pgsr import Budget, Plan, Sizes
+    >>> Plan(Sizes(10), Budget(rho="1/8"))
+    Plan(sizes 1 .. 10, rho 1/8, posterior)
 
     Args:
         sizes: public range of sizes.
@@ -360,6 +380,10 @@ MOST_TEXT = 500
 @dataclass(frozen=True)
 class Policy:
     """What may be charged.
+
+    >>> from pgsr import Policy
+    >>> str(Policy(epsilon_limit="2").limits.epsilon)
+    '2'
 
     Args:
         rho_limit, epsilon_limit, delta_limit: the most that everything charged to the data set may cost together, exact
