@@ -248,7 +248,7 @@ def _first(holds: Callable[[int], bool]) -> int:
 def _shown(number: Fraction) -> str:
     """Write a parameter: as a fraction if it is short."""
     text = exact_text(number)
-    return text if len(text) <= _DIGITS else f"{float(number):.4g}"
+    return text if len(text) <= _DIGITS else significant(number, 4, up=True)
 
 
 def _gaussian_variance(law: DiscreteGaussian) -> Enclosure:
