@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
+import pyarrow as pa
 from msgspec import convert
 
 from pgsr.estimators import (
@@ -43,7 +44,14 @@ from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.made_up import Origin
+from topdown.notebook import card
+from topdown.privacy.exact_values import positive
 from topdown.progress import Event, Report, silent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from topdown.privacy.exact_values import Exact
 
 
 def l1_by_level(tree: Tree, counts: Ints, truth: Ints) -> list[int]:
@@ -184,10 +192,10 @@ def shape_counts(shape: str, seed: int = 0, n_sizes: int | None = None) -> Known
 
 
 def file_counts(source: Source, n_sizes: int, reason: str = "") -> KnownCounts:
-    """Return the counts of a file of groups, sizes from 1, larger groups counted as the last size.
+    """Return the counts of groups, sizes from 1, larger groups counted as the last size.
 
     Args:
-        source: the file and its regions.
+        source: the groups and their regions.
         n_sizes: number of sizes N.
         reason: why a file without the mark of made-up data is public.
 
@@ -195,10 +203,11 @@ def file_counts(source: Source, n_sizes: int, reason: str = "") -> KnownCounts:
         ConfigError: the groups are not known to be made up or public (C121).
         DataError: see `Source`.
     """
-    origin = origin_of_groups(source.groups, reason)
+    origin = origin_of_groups(source.table, reason)
     hierarchy = source.regions()
     counts = hierarchy.tree.sums(source.leaves(hierarchy, Sizes(n_sizes, 1, "top-code")))
-    return KnownCounts(str(source.groups), hierarchy.tree, counts, hierarchy.level_names, origin)
+    name = "groups in memory" if source.file is None else str(source.groups)
+    return KnownCounts(name, hierarchy.tree, counts, hierarchy.level_names, origin)
 
 
 @dataclass(frozen=True)
@@ -264,7 +273,7 @@ class MechanismRow:
         return self.true_epsilon <= self.claimed
 
 
-def compare(
+def compare_runs(
     tree: Tree,
     truth: Ints,
     epsilons: Sequence[Fraction],
@@ -320,6 +329,107 @@ def compare(
             )
     report(Event("compare", done, done))
     return rows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Mechanisms beside each other on known counts. `pgsr.compare` makes it.
+
+    >>> import pgsr
+    >>> regions = {"region": ["land", "N", "S"], "parent": ["", "land", "land"], "level": ["land", "part", "part"]}
+    >>> source = pgsr.Source({"region": ["N", "S"], "size": [1, 2], "count": [9, 4]}, regions)
+    >>> pgsr.compare(source, [1], 4, mechanisms=["TopDown"], truth_is_public="made up for this example")
+    Comparison(1 runs on groups in memory)
+
+    Args:
+        known: what they were compared on.
+        rows: one for each epsilon and run.
+    """
+
+    known: KnownCounts
+    rows: tuple[MechanismRow, ...]
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row for each epsilon, run and level: errors in groups (l1) and persons (emd), and whether private.
+
+        Returns: claimed (epsilon as typed), mechanism, private, true_epsilon, level, l1, emd, seconds.
+        """
+        listed = [
+            {
+                "claimed": str(row.claimed),
+                "mechanism": row.run.label,
+                "private": row.private,
+                "true_epsilon": float(row.true_epsilon),
+                "level": level,
+                "l1": l1,
+                "emd": emd,
+                "seconds": row.seconds,
+            }
+            for row in self.rows
+            for level, l1, emd in zip(self.known.level_names, row.l1, row.emd, strict=True)
+        ]
+        return pa.Table.from_pylist(listed).to_pandas()
+
+    def __repr__(self) -> str:
+        return f"Comparison({len(self.rows)} runs on {self.known.name})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (str(row.claimed), row.run.label, "yes" if row.private else "no", *(f"{x:.4g}" for x in row.l1))
+            for row in self.rows
+        ]
+        head = ("epsilon", "mechanism", "private as claimed", *self.known.level_names)
+        return card(f"L1 error by level, {self.known.name}", rows, head=head)
+
+
+def compare(
+    source: Source,
+    epsilons: Sequence[Exact],
+    sizes: int,
+    *,
+    mechanisms: Sequence[str] = (),
+    truth_is_public: str = "",
+    direction: str = "cumulative",
+    repeats: int = 3,
+    seed: int = 0,
+    report: Report = silent,
+) -> Comparison:
+    """Run mechanisms side by side on made-up or public groups; nothing is charged, and nothing of it is a release.
+
+    >>> import pgsr
+    >>> regions = {"region": ["land", "N", "S"], "parent": ["", "land", "land"], "level": ["land", "part", "part"]}
+    >>> source = pgsr.Source({"region": ["N", "S"], "size": [1, 2], "count": [9, 4]}, regions)
+    >>> public = "made up for this example"
+    >>> beside = pgsr.compare(source, [1], 4, mechanisms=["TopDown", "posterior"], truth_is_public=public)
+    >>> beside.frame()["mechanism"].unique().tolist()
+    ['TopDown', 'posterior', 'posterior, totals public']
+
+    Args:
+        source: groups and their regions: files, data frames or mappings.
+        epsilons: claimed budgets, exact.
+        sizes: number of sizes, from 1; larger groups count as the last.
+        mechanisms: by name, see `pgsr explain`; the usual ones if none.
+        truth_is_public: why groups without the mark of made-up data are public.
+        direction, repeats, seed, report: see `compare_runs`.
+
+    Raises:
+        ConfigError: C121 the groups are not known to be made up or public, C153 an unknown mechanism, C250.
+        DataError: the groups or their regions break a rule. TypeError: a float as epsilon.
+    """
+    known = file_counts(source, sizes, truth_is_public)
+    runs = possible_runs(chosen_runs(mechanisms), known.total)
+    claims = [positive(epsilon, "epsilon") for epsilon in epsilons]
+    rows = compare_runs(
+        known.tree,
+        known.counts,
+        claims,
+        runs=runs,
+        direction=direction,
+        repeats=repeats,
+        seed=seed,
+        report=report,
+    )
+    return Comparison(known, tuple(rows))
 
 
 def chosen_runs(names: Sequence[str]) -> list[Run]:
@@ -422,7 +532,7 @@ def warm_up() -> None:
     """Compile every kernel on a toy instance, so that times are those of cached kernels."""
     tree = tree_of([[-1], [0, 0], [0, 0, 1]])
     truth = tree.sums(np.array([[1, 2, 3], [2, 0, 1]], dtype=np.int64))
-    compare(tree, truth, [Fraction(1)], repeats=1)
+    compare_runs(tree, truth, [Fraction(1)], repeats=1)
 
 
 MEASURES = ("L1 error, groups", "EMD, persons")

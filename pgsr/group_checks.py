@@ -226,6 +226,13 @@ def verify(folder: Path | str) -> list[CheckResult]:
     hierarchy (every parent equals the sum of its children), total, everything that is said about privacy, ledger,
     measurements, and, where Model 1 was solved on them, the exchange certificate. What is damaged is a failed check.
 
+    >>> import pgsr, topdown
+    >>> try:
+    ...     pgsr.verify("nothing here")
+    ... except topdown.TopdownError as error:
+    ...     print(error.code)
+    D137
+
     Raises:
         DataError: not a release folder (D137), or one of another version (D138).
         ConfigError: a simulation, which is no release (C122).

@@ -10,7 +10,7 @@ import csv
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from topdown.formats.caps import RAISE_TABLE
 from topdown.inputs import (
     NO_TOTALS,
     ControlTotals,
+    MemoryTable,
     TableColumn,
     TableProblem,
     TableReader,
@@ -81,7 +82,9 @@ def check_columns(header: list[str], needed: tuple[str, ...], ignored: Sequence[
         raise _table_error(None, problem, needed) from None
 
 
-def _table_error(path: Path | None, problem: TableProblem, needed: tuple[str, ...]) -> DataError:
+def _table_error(
+    path: Path | MemoryTable | None, problem: TableProblem, needed: tuple[str, ...]
+) -> DataError:
     """Return what is wrong with a table, which may be confidential: columns and their types, nothing it holds."""
     column, near = printable(problem.column), printable(problem.near)
     file = None if path is None else str(path)
@@ -151,8 +154,7 @@ def leaf_counts(
     """
     columns = form_of(list(table), ignored)
     form = next(name for name, of in GROUP_FORMS.items() if of == columns)
-    if len({len(table[name]) for name in columns}) != 1:
-        raise DataError("the columns of the groups differ in length", code="D132", fix="give whole columns")
+    check_lengths(table, columns)
     check = _TableRules(source)
     region = check.regions(table["region"], hierarchy)
     if form == "counts":
@@ -179,6 +181,17 @@ def leaf_counts(
     counts = np.zeros((sizes.n_sizes, hierarchy.tree.n_leaves), dtype=np.int64)
     np.add.at(counts, (np.minimum(size, sizes.largest) - sizes.smallest, region), count)
     return counts
+
+
+def check_lengths(table: Table, names: Sequence[str]) -> None:
+    """Refuse columns in memory that are none, or differ in length (DataError D132)."""
+    whole = all(isinstance(table[name], Sized) and not isinstance(table[name], str) for name in names)
+    if not whole or len({len(table[name]) for name in names}) != 1:
+        raise DataError(
+            f"the columns {', '.join(names)} are no lists of one length",
+            code="D132",
+            fix="give whole columns",
+        )
 
 
 def check_totals(
@@ -298,11 +311,11 @@ def _repeated(values: Sequence[Any]) -> NDArray[np.bool_]:
     return np.asarray(counts[inverse] > 1)
 
 
-def read_groups(path: Path, ignored: Sequence[str] = ()) -> dict[str, Any]:
+def read_groups(path: Path | MemoryTable, ignored: Sequence[str] = ()) -> dict[str, Any]:
     """Read a table of groups in one of the forms of `groups.FORMS`; its own words are never in an error.
 
     Args:
-        path: CSV(.gz) or Parquet.
+        path: CSV(.gz) or Parquet, or a data frame in its box.
         ignored: columns that are there and are not read; any other is refused.
 
     Raises:
@@ -312,7 +325,9 @@ def read_groups(path: Path, ignored: Sequence[str] = ()) -> dict[str, Any]:
     return _read_columns(path, lambda header: form_of(header, ignored))
 
 
-def read_table(path: Path, needed: tuple[str, ...], ignored: Sequence[str] = ()) -> dict[str, Any]:
+def read_table(
+    path: Path | MemoryTable, needed: tuple[str, ...], ignored: Sequence[str] = ()
+) -> dict[str, Any]:
     """Read the named columns of a public table: numbers as int64, -1 where there is none; else text.
 
     Raises:
@@ -326,7 +341,7 @@ def read_table(path: Path, needed: tuple[str, ...], ignored: Sequence[str] = ())
     return _read_columns(path, check)
 
 
-def _read_columns(path: Path, choose: Callable[[list[str]], tuple[str, ...]]) -> dict[str, Any]:
+def _read_columns(path: Path | MemoryTable, choose: Callable[[list[str]], tuple[str, ...]]) -> dict[str, Any]:
     """Read columns whose values are checked later: numbers are -1, names empty, where there is none."""
     try:
         names = choose(read_header(path))
@@ -348,13 +363,19 @@ def _joined(pieces: list[Any]) -> Any:
     return [value or "" for piece in pieces for value in piece.to_pylist()]
 
 
-def read_hierarchy(path: Path, ignored: Sequence[str] = ()) -> Hierarchy:
-    """Read a hierarchy table with columns region, parent, level.
+def read_hierarchy(path: Path | MemoryTable | Table, ignored: Sequence[str] = ()) -> Hierarchy:
+    """Read a hierarchy table, or columns, region, parent, level.
 
     Raises:
         DataError: as `read_groups`, or a malformed tree.
     """
-    table = read_table(path, ("region", "parent", "level"), ignored)
+    needed = ("region", "parent", "level")
+    if isinstance(path, Mapping):
+        check_columns(list(path), needed, ignored)
+        check_lengths(path, needed)
+        table = path
+    else:
+        table = read_table(path, needed, ignored)
     return hierarchy_of(list(zip(table["region"], table["parent"], table["level"], strict=True)))
 
 
@@ -372,14 +393,14 @@ def public_totals(path: Path, ignored: Sequence[str] = ()) -> dict[str, int]:
     return dict(zip(table["region"], table["groups"].tolist(), strict=True))
 
 
-def origin_of_groups(groups: Path | str | Mapping[str, Sequence[Any]], reason: str) -> Origin:
+def origin_of_groups(groups: Path | Table, reason: str) -> Origin:
     """Say why groups may be simulated on; columns in memory carry no mark, so they need a reason.
 
     Raises:
         ConfigError: C121 the groups are not known to be made up or public.
     """
     if not isinstance(groups, Mapping):
-        return origin_of(Path(groups), reason)
+        return origin_of(groups, reason)
     reason = check_reason(reason)
     if not reason:
         raise ConfigError(

@@ -20,6 +20,10 @@ from topdown.model import Geography, from_parents
 class Sizes:
     """Public range of group sizes.
 
+    >>> from pgsr import Sizes
+    >>> Sizes(4, too_large="top-code").largest
+    4
+
     Args:
         n_sizes: number of sizes N.
         smallest: first size, 0 (units without anybody are listed) or 1.
@@ -56,6 +60,10 @@ class Sizes:
 @dataclass(frozen=True, eq=False)
 class Tree:
     """A region tree with nodes numbered level by level, root first; every leaf at the same depth.
+
+    >>> from pgsr import tree_of
+    >>> tree_of([[-1], [0, 0]]).n_leaves
+    2
 
     Args:
         parents: per level, the index of each node's parent within the level above; the root level is `[-1]`.
@@ -164,6 +172,10 @@ class Tree:
 def tree_of(levels: Sequence[Sequence[int]] | Tree) -> Tree:
     """Return the tree with the given parents, level by level; a Tree passes through.
 
+    >>> from pgsr import tree_of
+    >>> tree_of([[-1], [0, 0], [0, 1, 1]]).n_nodes
+    6
+
     Raises:
         DataError: no single root, a parent that does not exist, parents out of order, or an inner region
             without children.
@@ -204,6 +216,10 @@ def tree_of(levels: Sequence[Sequence[int]] | Tree) -> Tree:
 class Hierarchy:
     """A region tree with names: topdown's geography seen as one numbered list of nodes.
 
+    >>> from pgsr import hierarchy_of
+    >>> hierarchy_of([("land", "", "land"), ("N", "land", "part"), ("S", "land", "part")]).regions
+    ('land', 'N', 'S')
+
     Args:
         geography: levels, codes and parents; built by `hierarchy_of` from rows of (region, parent, level).
     """
@@ -239,6 +255,10 @@ class Hierarchy:
 
 def hierarchy_of(rows: Sequence[tuple[str, str, str]]) -> Hierarchy:
     """Build a hierarchy from (region, parent, level) rows; the root's parent is empty.
+
+    >>> from pgsr import hierarchy_of
+    >>> hierarchy_of([("land", "", "land"), ("N", "land", "part")]).level_names
+    ('land', 'part')
 
     Raises:
         DataError: a region listed twice, an unknown parent, a region that is its own ancestor, several roots,

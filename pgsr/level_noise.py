@@ -34,6 +34,10 @@ LARGEST_LOSS = 10_000  # past it noise protects nothing, and the accountant take
 class Budget:
     """How much may be lost, and how it is divided over the levels.
 
+    >>> from pgsr import Budget
+    >>> Budget("1/2").loss_name
+    'epsilon'
+
     Args:
         epsilon: of pure differential privacy, paid with geometric noise; exact ("1/2", Fraction), never a float.
         rho: of zCDP, paid with discrete Gaussian noise, in place of epsilon.

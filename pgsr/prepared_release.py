@@ -135,6 +135,13 @@ class Prepared:
 class Release:
     """A release in memory.
 
+    >>> import pgsr
+    >>> regions = {"region": ["land", "N", "S"], "parent": ["", "land", "land"], "level": ["land", "part", "part"]}
+    >>> source = pgsr.Source({"region": ["N", "S"], "size": [1, 2], "count": [9, 4]}, regions)
+    >>> made = pgsr.simulate(pgsr.plan(sizes=3, epsilon=1), source, 1, truth_is_public="made up for this example")
+    >>> made.counts.shape, made.is_release
+    ((3, 3), False)
+
     Args:
         prepared: what was decided.
         estimate: counts with their certificate.

@@ -420,6 +420,17 @@ def release(
     first bit of noise is drawn, the hash of every noisy part before it may be read, and a commit before anything is
     made of them (see `run_release`).
 
+    >>> import pgsr
+    >>> regions = {"region": ["land", "N", "S"], "parent": ["", "land", "land"], "level": ["land", "part", "part"]}
+    >>> groups = {"region": ["N", "S"], "size": [1, 2], "count": [9, 4]}
+    >>> source = pgsr.Source(groups, regions, data_set="firms")
+    >>> planned, named = pgsr.plan(sizes=3, epsilon=1), pgsr.LedgerFile("office/groups.jsonl")
+    >>> place = pgsr.ledger_place(None, planned.binding("firms"), named)
+    >>> ledger = pgsr.LedgerFile(named.path, pgsr.new_ledger(place))
+    >>> made = pgsr.release(planned, source, "sizes", ledger, pgsr.Policy(epsilon_limit=2))
+    >>> made.is_release, all(check.ok for check in pgsr.verify("sizes"))
+    (True, True)
+
     Args:
         plan: what is released, and how it is measured.
         source: the groups, confidential, and their regions.
@@ -466,6 +477,13 @@ def simulate(
 ) -> Release:
     """Draw seeded noise, which protects nobody and is not charged; stamped NOT-A-RELEASE.
 
+    >>> import pgsr
+    >>> regions = {"region": ["land", "N", "S"], "parent": ["", "land", "land"], "level": ["land", "part", "part"]}
+    >>> source = pgsr.Source({"region": ["N", "S"], "size": [1, 2], "count": [9, 4]}, regions)
+    >>> made = pgsr.simulate(pgsr.plan(sizes=3, epsilon=1), source, 1, truth_is_public="made up for this example")
+    >>> int(made.counts[:, 0].sum())  # the number of groups is public
+    13
+
     Args:
         plan: as for `release`; its calibration may be the published one, which is not private as claimed.
         source: made-up groups (a file marked by `pgsr synth`) or public ones only.
@@ -481,7 +499,7 @@ def simulate(
     folder = None if out is None else Path(out)
     if folder is not None:
         refuse_used_folder(folder, resumable=False)
-    origin = origin_of_groups(source.groups, truth_is_public)
+    origin = origin_of_groups(source.table, truth_is_public)
     prepared, leaves = _prepare(plan, source, regions, noise, report)
     report(Event("measure", 0, 1))
     truth = prepared.truth(leaves)

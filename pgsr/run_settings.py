@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +22,14 @@ from msgspec import Struct, structs
 from pgsr.estimators import COVERAGES, DEFAULT, Mechanism, mechanism_named, vector_kind
 from pgsr.exact_arguments import fraction
 from pgsr.formats import LedgerState, Names
-from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy, refuse_other
+from pgsr.group_tables import (
+    check_lengths,
+    leaf_counts,
+    public_totals,
+    read_groups,
+    read_hierarchy,
+    refuse_other,
+)
 from pgsr.hierarchy import Hierarchy, Sizes
 from pgsr.level_noise import Budget
 from pgsr.neighbours import Relation, bound_relation, default_steps, steps_in_order
@@ -30,7 +38,8 @@ from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.formats.strict_toml import read_toml
-from topdown.inputs import NO_TOTALS, ControlTotals
+from topdown.inputs import NO_TOTALS, ArrowTable, ControlTotals, MemoryTable
+from topdown.notebook import card
 from topdown.output_paths import checked_name
 from topdown.privacy.ledger import (
     Disk,
@@ -50,6 +59,10 @@ FOLDER = "ledger"  # of the ledger, beside the groups; its registry lies with th
 @dataclass(frozen=True)
 class LedgerFile:
     """Which ledger is charged.
+
+    >>> from pgsr import LedgerFile
+    >>> LedgerFile("office/groups.jsonl").id
+    ''
 
     Args:
         path: its file; by default in a folder `ledger` beside the groups, whatever folder a release is written to.
@@ -77,6 +90,10 @@ def binding_of(
 ) -> LedgerBinding:
     """Return what the ledger of a data set is bound to; see `Plan` for the arguments.
 
+    >>> from pgsr import binding_of
+    >>> binding_of("firms").data_set
+    'firms'
+
     Raises:
         ConfigError: unknown steps (C168), or a data set or unit whose name is no file's (C130).
     """
@@ -88,6 +105,10 @@ def binding_of(
 
 def ledger_place(groups: Path | None, binding: LedgerBinding, file: LedgerFile) -> LedgerLocation:
     """Return where the ledger of a data set lies, which one it must be, and what its losses are about.
+
+    >>> from pgsr import LedgerFile, binding_of, ledger_place
+    >>> str(ledger_place(None, binding_of(), LedgerFile("office/groups.jsonl")).path)
+    'office/groups.jsonl'
 
     Args:
         groups: file of groups; None if they are in memory.
@@ -111,6 +132,10 @@ def ledger_place(groups: Path | None, binding: LedgerBinding, file: LedgerFile) 
 
 def new_ledger(place: LedgerLocation, instead_of: str = "") -> str:
     """Make the ledger of a data set, once, or find the one that is there; return its random id.
+
+    >>> from pgsr import LedgerFile, binding_of, ledger_place, new_ledger
+    >>> len(new_ledger(ledger_place(None, binding_of(), LedgerFile("office/first.jsonl"))))
+    16
 
     Args:
         place: the ledger.
@@ -177,9 +202,13 @@ def _refuse_odd_path(what: str, path: Path | str | None) -> None:
 NAMELESS = Names()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What is released and how it is measured; all of it public, so none of it may be taken from the data.
+
+    >>> from pgsr import Budget, Plan, Sizes
+    >>> Plan(Sizes(10), Budget(rho="1/8"))
+    Plan(sizes 1 .. 10, rho 1/8, posterior)
 
     Args:
         sizes: public range of sizes.
@@ -228,6 +257,15 @@ class Plan:
                 fix="name what a group is: --unit household",
             )
 
+    def __repr__(self) -> str:
+        last, amount = self.sizes.largest, self.budget
+        loss = f"rho {amount.rho}" if amount.epsilon is None else f"epsilon {amount.epsilon}"
+        return f"Plan(sizes {self.sizes.smallest} .. {last}, {loss}, {self.mechanism})"
+
+    def _repr_html_(self) -> str:
+        rows = [("mechanism", self.mechanism), ("steps", ", ".join(self.steps)), ("unit", self.unit)]
+        return card(repr(self), rows, note="Nothing was read, drawn or charged.")
+
     @property
     def post_processing(self) -> Mechanism:
         """The mechanism that the plan names."""
@@ -260,23 +298,33 @@ class Source:
     """What is read.
 
     Args:
-        groups: file or columns: user, unit, region, quantity; or unit, region, size; or region, size, count.
-        hierarchy: a Hierarchy, or a file with columns region, parent, level.
+        groups: file, data frame (pandas, polars, Arrow) or mapping of columns: user, unit, region, quantity; or unit,
+            region, size; or region, size, count. Nothing of a frame is written or shown.
+        hierarchy: a Hierarchy, or a file, data frame or mapping with columns region, parent, level.
         data_set: name of the confidential data set, which its ledger is bound to.
         ignore: columns of the tables that are there and not read; any other is refused.
         totals: what the owner of the groups says of them; checked before anything is charged.
 
+    >>> import pgsr
+    >>> regions = {"region": ["land", "N", "S"], "parent": ["", "land", "land"], "level": ["land", "part", "part"]}
+    >>> source = pgsr.Source({"region": ["N", "S"], "size": [1, 2], "count": [9, 4]}, regions)
+    >>> source.regions().level_names
+    ('land', 'part')
+
     Raises:
-        ConfigError: C280 a control total that is none.
+        ConfigError: C280 a control total that is none, C250 what is neither file, frame nor mapping.
     """
 
-    groups: Path | str | Mapping[str, Sequence[Any]]
-    hierarchy: Hierarchy | Path | str
+    groups: Path | str | Mapping[str, Sequence[Any]] | ArrowTable = field(repr=False)
+    hierarchy: Hierarchy | Path | str | Mapping[str, Sequence[Any]] | ArrowTable = field(repr=False)
     data_set: str = DATA_SET
     ignore: Sequence[str] = ()
     totals: ControlTotals = NO_TOTALS
 
     def __post_init__(self) -> None:
+        for what, given in (("groups", self.groups), ("hierarchy", self.hierarchy)):
+            if not isinstance(given, str | os.PathLike | Mapping | Hierarchy):
+                MemoryTable(given, what)  # C250
         if self.totals.malformed:
             raise ConfigError(
                 f"{self.totals.malformed[0]} is no control total",
@@ -287,27 +335,42 @@ class Source:
     @property
     def file(self) -> Path | None:
         """The file of groups; None if they are in memory."""
-        return None if isinstance(self.groups, Mapping) else Path(self.groups)
+        return Path(self.groups) if isinstance(self.groups, str | os.PathLike) else None
 
     @property
     def files(self) -> list[Path]:
         """Every file that is read."""
-        named = (self.file, None if isinstance(self.hierarchy, Hierarchy) else Path(self.hierarchy))
-        return [path for path in named if path is not None]
+        return [Path(one) for one in (self.groups, self.hierarchy) if isinstance(one, str | os.PathLike)]
 
     def regions(self) -> Hierarchy:
         """Return the regions (DataError: see `read_hierarchy`)."""
         if isinstance(self.hierarchy, Hierarchy):
             return self.hierarchy
-        return read_hierarchy(Path(self.hierarchy), self.ignore)
+        return read_hierarchy(_table_of(self.hierarchy, "hierarchy"), self.ignore)
 
     def leaves(self, regions: Hierarchy, sizes: Sizes) -> Ints:
         """Return the counts [size][leaf], completely checked; confidential (DataError: see `leaf_counts`)."""
         refuse_other(lambda: self.totals.check_file(self.file), self.file)
-        table = (
-            self.groups if isinstance(self.groups, Mapping) else read_groups(Path(self.groups), self.ignore)
-        )
+        given = self.table
+        table = given if isinstance(given, Mapping) else read_groups(given, self.ignore)
         return leaf_counts(table, regions, sizes, self.file, self.ignore, self.totals)
+
+    @cached_property
+    def table(self) -> Path | Mapping[str, Sequence[Any]]:
+        """The file of groups, or their columns; a data frame is read once. Confidential."""
+        found = _table_of(self.groups, "groups")
+        if isinstance(found, Mapping):
+            check_lengths(found, list(found))
+        return read_groups(found, self.ignore) if isinstance(found, MemoryTable) else found
+
+
+def _table_of(
+    given: Path | str | Mapping[str, Sequence[Any]] | ArrowTable, what: str
+) -> Path | Mapping[str, Sequence[Any]] | MemoryTable:
+    """Return a file, columns, or a data frame in its box (ConfigError C250: none of them)."""
+    if isinstance(given, str | os.PathLike):
+        return Path(given)
+    return given if isinstance(given, Mapping) else MemoryTable(given, what)
 
 
 MOST_TEXT = 500
@@ -316,6 +379,10 @@ MOST_TEXT = 500
 @dataclass(frozen=True)
 class Policy:
     """What may be charged.
+
+    >>> from pgsr import Policy
+    >>> str(Policy(epsilon_limit="2").limits.epsilon)
+    '2'
 
     Args:
         rho_limit, epsilon_limit, delta_limit: the most that everything charged to the data set may cost together, exact
@@ -440,6 +507,50 @@ def plan_of(settings: Settings) -> Plan:
         names=Names(**_some(settings, "title", "agency", "contact", "licence")),
         **_some(settings, "mechanism", "direction", "relations", "unit", "total", "coverage"),
     )
+
+
+def plan(**settings: Any) -> Plan:
+    """Return a plan by the keys that a run file has; numbers and text are read as in one.
+
+    >>> import pgsr
+    >>> planned = pgsr.plan(sizes=4, epsilon="1/2", too_large="top-code")
+    >>> planned
+    Plan(sizes 1 .. 4, epsilon 1/2, posterior)
+
+    Args:
+        settings: sizes, and epsilon or rho; others as `pgsr explain` lists them. `public` may be a mapping of region
+            to number of groups.
+
+    Raises:
+        ConfigError: C348 an unknown key, or sizes are missing; and as `Plan`. TypeError: a float as a budget.
+    """
+    known = PLAN_KEYS - {"ignore"}
+    odd = sorted(set(settings) - known)
+    if odd or "sizes" not in settings:
+        what = f"has no {odd[0]!r}" if odd else "needs sizes"
+        raise ConfigError(
+            f"a plan of group sizes {what}", code="C348", fix=f"use: {', '.join(sorted(known))}"
+        )
+    public = settings.get("public")
+    if not isinstance(public, Mapping):
+        return plan_of(settings)
+    return replace(plan_of({key: value for key, value in settings.items() if key != "public"}), public=public)
+
+
+PLAN_KEYS = {
+    "sizes",
+    "smallest",
+    "too_large",
+    "epsilon",
+    "rho",
+    "shares",
+    "calibration",
+    "public",
+    "ignore",
+} | {
+    *("title", "agency", "contact", "licence"),
+    *("mechanism", "direction", "relations", "unit", "total", "coverage"),
+}
 
 
 def source_of(settings: Settings) -> Source:

@@ -25,7 +25,7 @@ from pgsr.comparison import (
     shape_counts,
     warm_up,
 )
-from pgsr.comparison import compare as run_all
+from pgsr.comparison import compare_runs as run_all
 from pgsr.estimators import COVERAGES
 from pgsr.exact_arguments import fraction
 from pgsr.formats import Explain, Schemas, document_names, document_schema

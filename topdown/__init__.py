@@ -36,7 +36,8 @@ Checks
     evaluate       errors against the confidential records; the result is CONFIDENTIAL
 
 Records, leaves and truths may be data frames (pandas, polars, Arrow) in place of files; nothing of a frame is written.
-Counts and standard deviations are in records; losses, budgets and variances are exact numbers, never floats. What is
+Counts and standard deviations are in records; losses, budgets and variances are exact numbers, never floats; what is
+only asked about may be a float, and is the decimal that was typed: 0.95 is 19/20. What is
 wrong is raised as a TopdownError: code, fix and details say what, where and what to do, and a note what was spent.
 `report` is a function that gets each Event, or a class of bars such as tqdm's.
 

@@ -14,6 +14,13 @@ EXIT_OK, EXIT_CHECK_FAILED, EXIT_USER, EXIT_INFEASIBLE, EXIT_INTERNAL, EXIT_INTE
 class TopdownError(Exception):
     """Root of all errors raised on purpose.
 
+    >>> import topdown
+    >>> try:
+    ...     topdown.Release("nothing here")
+    ... except topdown.TopdownError as error:
+    ...     print(error.code, error.fix)
+    C088 give the folder of a release
+
     Args:
         text: one sentence: what is wrong and where.
         code: letter and three digits; C config, D data, B budget, I infeasible, H human answer missing,

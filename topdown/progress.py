@@ -12,6 +12,10 @@ from typing import Protocol, TypeGuard
 class Event:
     """A stage has done `done` of `total` units.
 
+    >>> from topdown import Event
+    >>> Event("solve", 3, 10).done
+    3
+
     Args:
         stage: ledger, measure, workers, solve, certify or publish.
         done, total: units; done == total ends the stage.

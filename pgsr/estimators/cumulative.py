@@ -153,6 +153,10 @@ def cumulative_estimate(
     `tracking` and `M_c^dp` are consistent, valid and faithful by construction; `M_c^r` rounds each cell and
     need not be. None of the three claims to solve Model 2 exactly.
 
+    >>> from pgsr import cumulative_estimate
+    >>> cumulative_estimate([[-1], [0, 0]], [[5, 2, 2], [9, 5, 4]], 9).counts[:, 0].sum().item()
+    9
+
     Args:
         levels: parents level by level, nondecreasing; or a Tree.
         noisy: integers [size][node]: groups of at most that size, or with `tail` of at least that size.

@@ -82,6 +82,11 @@ def tree_optimum(
     Guarantees min sum_l w_l sum (x - noisy)^2 subject to x[s, parent] = sum of x[s, children], x >= 0
     integer, sum_s x[s, root] = total; certified by `TreeCertificate`.
 
+    >>> from pgsr import tree_optimum
+    >>> counts, cost, _ = tree_optimum([[-1], [0, 0]], [[5, 2, 2], [4, 3, 2]], 9)
+    >>> counts.tolist()
+    [[5, 3, 2], [4, 3, 1]]
+
     Args:
         levels: parents level by level, `[[-1], [0, 0], ...]`, nondecreasing; or a Tree.
         noisy: integers [size][node], nodes level by level, root first.
@@ -275,6 +280,11 @@ def chain_optimum(
     Guarantees min sum w (c - y)^2 subject to c_i = c_{i+1} where tied[i], else c_i <= c_{i+1},
     0 <= c <= total, integer; with `last`, c_n = total. Rounding the continuous optimum half up is optimal
     (pgsr.md 2.1); all arithmetic is in integers.
+
+    >>> from pgsr import chain_optimum
+    >>> values, cost = chain_optimum([3, 1, 5], [False, False, False], 5)
+    >>> values.tolist(), cost
+    ([2, 2, 5], 2)
 
     Args:
         y: integers of shape (n,).

@@ -16,6 +16,7 @@ PGSR_MAY_USE = {
     "lazy",
     "made_up",
     "model",
+    "notebook",
     "output_paths",
     "privacy",
     "process",

@@ -11,6 +11,9 @@ MOST_PARAMETERS = 8
 COMPILED = {"kernel"}  # numba takes arrays and numbers only, no values
 SCREENS = {"command"}  # one parameter for each option of the command line
 NAMED_ONLY = {  # parts of an error, options of a command: each optional, and given by name
+    "pgsr/comparison.py: compare",
+    "topdown/app/noise_law.py: noise",
+    "topdown/app/private_choice.py: select",
     "topdown/errors.py: __init__",
     "topdown/app/make_release.py: extend",
     "topdown/app/make_release.py: generate",

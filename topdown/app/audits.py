@@ -41,6 +41,11 @@ DELTA = "1e-10"
 class Audit:
     """What can be said of a plan or release together with the releases it extends.
 
+    >>> import topdown
+    >>> found = topdown.audit("release", deltas=["1e-6"])
+    >>> found.agrees
+    True
+
     Args:
         policy: what the statements are made from.
         statement: every secret with its status and certified numbers, the curve and the sentence to quote.
@@ -116,6 +121,10 @@ def audit(source: PathText, *, base: PathText | None = None, deltas: Sequence[st
     Every number is an enclosure: the exact value lies between the two. What exact statistics give away is named and
     has no number.
 
+    >>> import topdown
+    >>> topdown.audit("town/run.toml").sentence[-41:]
+    'at most 85 times in 100; a coin gives 50.'
+
     Args:
         source: run file, plan.json or folder of a release.
         base: folder of the release that the run file extends.
@@ -138,6 +147,10 @@ def audit_ledger(
 
     Where no registry says that no newer ledger is known, `newest` is false and every sentence says that it is according
     to a copy, and where that ends.
+
+    >>> import topdown
+    >>> topdown.audit_ledger("release/ledger.jsonl")
+    AuditLedger('made-up', rho 2, 1 releases)
 
     Args:
         ledger: file.
@@ -172,6 +185,10 @@ def audit_runs(
     report: Report = silent,
 ) -> RunsAudit:
     """Run the drawing code on made-up neighbours and compare what it shows with the claim; opens no records.
+
+    >>> import topdown
+    >>> topdown.audit_runs("town/run.toml", runs=1000).passes
+    True
 
     Args:
         source, base: see `audit`.

@@ -44,6 +44,10 @@ def verify(
 ) -> VerifyResult:
     """Check a release from its files alone; needs no confidential data.
 
+    >>> import topdown
+    >>> [check.name for check in topdown.verify("release").checks if not check.ok]
+    []
+
     Args:
         release: folder of a release, or of a choice.
         solve: also solve again what was measured, and compare the records.
@@ -82,6 +86,10 @@ def evaluate(
     columns: Mapping[str, str] | None = None,
 ) -> Evaluation:
     """Compare a release with the confidential records. The result is CONFIDENTIAL: it is about real errors.
+
+    >>> import topdown
+    >>> topdown.evaluate("release", "town/persons.csv.gz")
+    Evaluation('made-up'): CONFIDENTIAL - DO NOT PUBLISH; its errors are in .levels
 
     Args:
         release: folder.

@@ -63,6 +63,10 @@ def generate(
     part under way is whole. Once it has begun, every error carries a note that says what this run has spent; with
     `resume` the same call goes on with the same noise.
 
+    >>> import topdown
+    >>> topdown.generate(topdown.plan("town/run.toml"), "release")
+    GenerateResult('release', 400 records, 16 of 16 checks)
+
     Args:
         run: run file, plan.json that `topdown plan` saved, or what `topdown.plan` returned.
         out: new or empty folder.
@@ -203,6 +207,11 @@ def extend(
 
     The base must pass its own verification, and the same ledger must have paid for it. Nothing is spent if some area
     cannot be extended. All else is as for `generate`.
+
+    >>> import topdown
+    >>> planned = topdown.plan("land/more.toml", base="land/base")
+    >>> topdown.extend(planned, "land/base", "extended").checks.ok
+    True
 
     Args:
         run: run file with a table [base], or what `topdown.plan` returned for it and this base.

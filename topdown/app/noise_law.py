@@ -85,6 +85,11 @@ End = int | float
 class Noise:
     """Noise for one answer, apart from any release. `topdown.noise` makes it; nothing was read or charged.
 
+    >>> import topdown
+    >>> made = topdown.noise(gaussian=9)
+    >>> made.sample(3, seed=1).shape, made.interval(100)
+    ((3,), (94, 106))
+
     Args:
         law: the distribution: of `topdown.privacy`, or an `OptimalLaw` or `RealNoise` with its proof.
         sensitivity: how far one record moves the answer at most.
@@ -243,7 +248,7 @@ def _first(holds: Callable[[int], bool]) -> int:
 def _shown(number: Fraction) -> str:
     """Write a parameter: as a fraction if it is short."""
     text = exact_text(number)
-    return text if len(text) <= _DIGITS else f"{float(number):.4g}"
+    return text if len(text) <= _DIGITS else significant(number, 4, up=True)
 
 
 def _gaussian_variance(law: DiscreteGaussian) -> Enclosure:
@@ -370,6 +375,10 @@ def real_noise(
 @dataclass(frozen=True, eq=False, repr=False)
 class Account:
     """What several mechanisms cost together, exact or bounded from above. `topdown.account` makes it.
+
+    >>> import topdown
+    >>> topdown.account(gaussian=[100, 400], pure=["1/4"])
+    Account(3 mechanisms, 57 right guesses in 100 at most)
 
     Args:
         loss: of all of them, composed as a ledger composes it.

@@ -63,6 +63,11 @@ if TYPE_CHECKING:
 class Planned:
     """A run file with its plan: what a release would measure, at what exact cost. `topdown.plan` makes it.
 
+    >>> import topdown
+    >>> planned = topdown.plan("town/run.toml")
+    >>> planned.plan.loss_name, str(planned.loss)
+    ('rho', '2')
+
     Args:
         prepared: run file, plan and public facts.
         base: folder of the release that it extends; None if it extends none.

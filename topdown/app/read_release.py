@@ -50,6 +50,13 @@ _FINISHED = ("manifest.json", "plan.json", "certificate.json")
 class Release:
     """A finished release, open for reading. Nothing is checked but that it is finished: `topdown.verify` is the check.
 
+    >>> import topdown
+    >>> release = topdown.Release("release")
+    >>> release.levels
+    ('land', 'county', 'block')
+    >>> int(release.table("sex", "land")["count"].sum()) == int(release.microdata()["count"].sum())
+    True
+
     Args:
         path: its folder.
 

@@ -137,6 +137,11 @@ def resolve(
     whose measurement it is, carries the plan that was charged, and `verify` compares the two. If you choose settings by
     looking at results, the chances of its intervals are no longer what they say.
 
+    >>> import topdown
+    >>> made = topdown.resolve("release", "tree", targets="tree", coverage=0.9, name="tree")
+    >>> made.checks.ok, made.n_drawn
+    (True, 0)
+
     Args:
         release: folder of a release, or of a measurement that is whole.
         out: new or empty folder; after an interrupt the same call goes on in it.

@@ -64,6 +64,11 @@ def simulate(
 
     The same seed gives the same replicates on the same library versions, with any number of workers.
 
+    >>> import topdown
+    >>> tried = topdown.simulate("town/run.toml", "town/persons.csv.gz", replicates=2)
+    >>> [level.level for level in tried.levels]
+    ['land', 'county', 'block']
+
     Args:
         run: run file, plan.json or what `topdown.plan` returned; its own records are not read.
         truth: a table that `topdown.synth` marked, the folder of a published release, or a public table: a file, a
@@ -284,6 +289,11 @@ def synth(
     """Write made-up records and areas to practise with, their run file and its ledger. Nobody in them is real.
 
     The same arguments give the same tables on every machine.
+
+    >>> import topdown
+    >>> made = topdown.synth("town", schema="toy", people=400, seed=3)
+    >>> made, made.run_file.name
+    (SynthResult('town', 400 made-up people), 'run.toml')
 
     Args:
         out: folder, made if absent.

@@ -114,6 +114,12 @@ class Evaluation(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown
     solver: Convergence
 
     def __repr__(self) -> str:
+        """Return a line without an error of the release.
+
+        >>> import topdown
+        >>> topdown.evaluate("release", "town/persons.csv.gz").release_id
+        'made-up'
+        """
         return f"Evaluation({self.release_id!r}): {self.heading}; its errors are in .levels"
 
     def _repr_html_(self) -> str:
@@ -185,6 +191,12 @@ class SimulationErrors(Part, frozen=True, kw_only=True, tag_field="type", tag="t
     levels: list[LevelError]
 
     def __repr__(self) -> str:
+        """Return a line that says what was simulated.
+
+        >>> import topdown
+        >>> topdown.simulate("town/run.toml", "town/persons.csv.gz", replicates=2).stamp
+        'NOT-A-RELEASE'
+        """
         made = f"plan {self.plan_hash[:8]}, seed {self.seed}, {self.replicates} replicates"
         return f"SimulationErrors({self.stamp}, {made})"
 

@@ -283,6 +283,12 @@ class GenerateResult(Part, frozen=True, kw_only=True, tag_field="type", tag="top
     checks: Verify
 
     def __repr__(self) -> str:
+        """Return a line: folder, records, checks.
+
+        >>> import topdown
+        >>> topdown.generate(topdown.plan("town/run.toml"), "release", resume=True).n_drawn
+        0
+        """
         passed = f"{self.checks.n_checks - self.checks.n_failed} of {self.checks.n_checks} checks"
         return f"GenerateResult({self.release!r}, {self.n_records:,} records, {passed})"
 

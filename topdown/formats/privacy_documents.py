@@ -123,6 +123,12 @@ class AuditLedger(
     releases: list[PaidRelease]
 
     def __repr__(self) -> str:
+        """Return a line: data set, sums, releases.
+
+        >>> import topdown
+        >>> [paid.release for paid in topdown.audit_ledger("release/ledger.jsonl").releases]
+        ['made-up']
+        """
         return f"AuditLedger({self.data_set!r}, {_sums(self.charged)}, {len(self.releases)} releases)"
 
     def _repr_html_(self) -> str:

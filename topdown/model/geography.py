@@ -171,6 +171,7 @@ class Geography:
             ConfigError: C338 a level has no column.
             DataError: D012, D013, D019 a leaf twice, several roots, an area in two others.
 
+        >>> from topdown import Geography
         >>> Geography.from_table({"region": ["N", "N"], "town": ["1", "2"]}, ["land", "region", "town"])
         Geography(land 1, region 1, town 2)
         """

@@ -302,6 +302,7 @@ KINDS: tuple[type[InvariantKind], ...] = (Exact, AtLeast, NoneWhereZero, Never, 
 
 
 MOST_TIMES = 1_000_000
+_DOCUMENT = "topdown.invariants"
 
 
 class NamedTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -449,7 +450,7 @@ class Invariants:
             for kind, of in tables.items()
         }
         head = {
-            "type": "topdown.invariants",
+            "type": _DOCUMENT,
             "version": 1,
             "name": name,
             "title": title,
@@ -494,7 +495,7 @@ class Invariants:
         """The `InvariantsFile` that says the same."""
         tables = {kind.kind: tuple(_table_of(rule) for rule in getattr(self, kind.kind)) for kind in KINDS}
         return InvariantsFile(
-            type="topdown.invariants",
+            type=_DOCUMENT,
             version=1,
             name=self.name,
             title=self.title,

@@ -144,6 +144,7 @@ class Schema:
         Raises:
             ConfigError: C020-C023, C130 a name or label twice, a label in no group or in two, too many cells.
 
+        >>> from topdown import Schema
         >>> Schema.from_lists({"sex": ["female", "male"], "age": ["0-17", "18+"]}).n_cells
         4
         """

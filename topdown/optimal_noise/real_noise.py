@@ -21,6 +21,7 @@ from topdown.optimal_noise.certified_law import exp_bounds, worst_delta
 from topdown.optimal_noise.linear_programs import CompactLP, Multiplier, lower_bound, solve_linear_program
 from topdown.optimal_noise.noise_request import Promise, factor_below
 from topdown.privacy import BitSource
+from topdown.privacy.exact_values import significant
 
 
 @final
@@ -420,7 +421,8 @@ class RealNoise:
     upper: Fraction
 
     def __repr__(self) -> str:
-        return f"RealNoise({self.loss} {float(self.lower):.6g} .. {float(self.upper):.6g}, {self.law})"
+        low, high = significant(self.lower, 6, up=False), significant(self.upper, 6, up=True)
+        return f"RealNoise({self.loss} {low} .. {high}, {self.law})"
 
     @property
     def gap(self) -> Fraction:

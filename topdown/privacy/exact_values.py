@@ -156,6 +156,11 @@ class Enclosure:
 
     `method` names the engine; what it assumes is stated in PROOF.md. Bounds are exact rationals, so values far
     below the smallest float are kept as they are.
+
+    >>> from topdown import account
+    >>> found = account(gaussian=[100]).epsilon("1e-6")
+    >>> found.lower <= found.upper, found.texts(3)
+    (True, ('0.396', '0.397'))
     """
 
     lower: Fraction

@@ -86,7 +86,12 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """All checks of one release, in order; `not_checked` says in words what none of them looks at."""
+    """All checks of one release, in order; `not_checked` says in words what none of them looks at.
+
+    >>> import topdown
+    >>> topdown.verify("release")
+    VerifyResult(ok=True, 16 of 16 checks passed)
+    """
 
     checks: tuple[CheckResult, ...]
     seconds: float

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import inspect
 import random
 from fractions import Fraction
 
@@ -102,19 +100,6 @@ def test_mechanisms_of_different_kinds_are_composed_exactly():
     assert (pure.delta("1/2").upper < Fraction(1, 10**9), pure.delta("1/4").lower > 0) == (True, True)
     with pytest.raises(TypeError, match="float"):
         topdown.account(geometric=[0.1])
-
-
-def test_examples_in_docstrings_run():
-    """An example that no longer works teaches what is not there."""
-    finder, runner, n = doctest.DocTestFinder(recurse=True), doctest.DocTestRunner(), 0
-    for name in topdown.__all__:
-        found = inspect.unwrap(getattr(topdown, name))
-        names = {of: getattr(topdown, of) for of in (name, "Schema", "Geography")} | {"topdown": topdown}
-        for test in finder.find(found, name, globs=names):
-            n += len(test.examples)
-            runner.run(test)
-    assert n > 5
-    assert runner.summarize().failed == 0
 
 
 def test_two_attributes_of_two_labels_are_released(tmp_path):

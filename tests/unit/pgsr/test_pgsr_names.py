@@ -9,7 +9,7 @@ import pytest
 
 import pgsr
 from pgsr import Budget, Plan, Sizes, tree_of
-from pgsr.comparison import Run, compare
+from pgsr.comparison import Run, compare_runs
 from pgsr.level_noise import calibrate
 from topdown.errors import ConfigError
 
@@ -37,7 +37,7 @@ def test_tail_and_cumulative_comparisons_differ_only_in_what_is_measured() -> No
     tree = tree_of([[-1], [0, 0]])
     truth = tree.sums(np.array([[5, 2], [1, 0], [0, 3]], dtype=np.int64))
     rows = {
-        direction: compare(tree, truth, [Fraction(1)], runs=[Run("tracking")], direction=direction)[0]
+        direction: compare_runs(tree, truth, [Fraction(1)], runs=[Run("tracking")], direction=direction)[0]
         for direction in ("cumulative", "tail")
     }
     assert rows["tail"].true_epsilon == rows["cumulative"].true_epsilon == 1

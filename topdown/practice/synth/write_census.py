@@ -213,6 +213,10 @@ PLAIN_LEVELS = ("region", "district", "block")  # where there are no settings to
 class SynthResult:
     """What was written.
 
+    >>> import topdown
+    >>> topdown.synth("village", schema="toy", people=50)
+    SynthResult('village', 50 made-up people)
+
     Args:
         records, leaves: the tables.
         run_file: run.toml.

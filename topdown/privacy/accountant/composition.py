@@ -270,6 +270,10 @@ class Composition:
     What no engine can sum in that time gets certified bounds; `method` says so. `engine="ball"` certifies every
     rounding, to `digits` digits.
 
+    >>> from topdown import Composition
+    >>> Composition.from_rho({"1/100": 20}, "bounded").epsilon("1e-6").texts(4)
+    ('2.921', '2.922')
+
     Args:
         law: the law of the loss.
     """
