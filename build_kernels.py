@@ -1,4 +1,4 @@
-"""Compile the kernels in place: `python build_kernels.py`, or make kernels; installing the package runs it too.
+"""Compile the kernels in place: `python build_kernels.py`, or make kernels; installing runs it too.
 
 The compiler is $CC, or cc, gcc or clang, or the one in the wheel `ziglang`. Arithmetic stays as it is written: no
 fused multiply-add, no reordering, integers of 64 bits that wrap.
@@ -7,12 +7,14 @@ fused multiply-add, no reordering, integers of 64 bits that wrap.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,11 +31,16 @@ DIRECTIVES = {
     "initializedcheck": False,
 }
 AS_C = (
-    ("\nfrom topdown.arrays import ", "\nimport cython; from topdown.arrays cimport "),
-    ("\n\ndef ", "\n@cython.ccall\ndef "),
-    ("\n\nclass ", "\n@cython.cclass\nclass "),
+    (r"^from topdown.arrays import ", "import cython; from topdown.arrays cimport "),
+    (r"^from math import ", "from libc.math cimport "),
+    (r"^([A-Z_]+): float = ", r"cdef double \1 = "),
+    (r"^([A-Z_]+): Whole = ", r"cdef long long \1 = "),
+    (r"\n\ndef ", r"\n@cython.ccall\ndef "),
+    (r"\n\nclass ", r"\n@cython.cclass\nclass "),
+    (r"\bint\(", r"<long long>("),
+    (r"\bfloat\(", r"<double>("),
 )
-"""What is written in a kernel, and what Cython reads: C types, functions and records, on the same lines."""
+"""What is written in a kernel, and what Cython reads, on the same lines: C types, constants, functions and records."""
 LAST_LINES = (
     "\nfrom topdown.resources import run_source_if_changed\nrun_source_if_changed(__name__, __file__, {!r})\n"
 )
@@ -54,8 +61,11 @@ def compiled_file(root: Path, kernel: str) -> Path:
     return root / f"{kernel.replace('.', '/')}{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 
-def build(root: Path) -> list[Path]:
-    """Compile all kernels below `root`, the folder with the packages, and return their files.
+def build(root: Path, kernels: Sequence[str] = KERNELS, *, again: bool = True) -> list[Path]:
+    """Compile kernels below `root`, the folder with the packages, and return their files.
+
+    Args:
+        kernels: modules. again: also those that were compiled from the source as it is.
 
     Raises:
         RuntimeError: there is no compiler, or it failed; files of before are then as they were.
@@ -67,15 +77,22 @@ def build(root: Path) -> list[Path]:
         )
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        written = [_write_c(root, kernel, folder) for kernel in KERNELS]
+        changed = [kernel for kernel in kernels if again or not _is_current(root, kernel)]
+        written = [_write_c(root, kernel, folder) for kernel in changed]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             built = list(pool.map(lambda c_file: _compile(compiler, c_file), written))
-        places = [compiled_file(root, kernel) for kernel in KERNELS]
-        for made, place in zip(built, places, strict=True):
+        for made, kernel in zip(built, changed, strict=True):
+            place = compiled_file(root, kernel)
             beside = place.with_name(f"{place.name}.tmp")
             shutil.copyfile(made, beside)
             beside.replace(place)  # a process that has the old file open keeps it
-    return places
+    return [compiled_file(root, kernel) for kernel in kernels]
+
+
+def _is_current(root: Path, kernel: str) -> bool:
+    """Tell whether the compiled file holds the hash of the source as it is."""
+    place, source = compiled_file(root, kernel), root / f"{kernel.replace('.', '/')}.py"
+    return place.is_file() and source_sha256(source).encode() in place.read_bytes()
 
 
 def _write_c(root: Path, kernel: str, folder: Path) -> Path:
@@ -85,7 +102,7 @@ def _write_c(root: Path, kernel: str, folder: Path) -> Path:
     source = root / f"{kernel.replace('.', '/')}.py"
     text = source.read_text(encoding="utf-8")
     for written, read in AS_C:
-        text = text.replace(written, read)
+        text = re.sub(written, read, text, flags=re.MULTILINE)
     copy = folder / f"{kernel.replace('.', '/')}.pyx"
     copy.parent.mkdir(parents=True, exist_ok=True)
     copy.write_text(text + LAST_LINES.format(source_sha256(source)), encoding="utf-8")
@@ -116,7 +133,6 @@ def _compile(compiler: list[str], c_file: Path) -> Path:
 
 if __name__ == "__main__":
     try:
-        for made in build(Path(__file__).resolve().parent):
-            print(made)
+        build(Path(__file__).resolve().parent, again=False)
     except (RuntimeError, OSError, ImportError) as error:
         sys.exit(f"kernels not compiled: {error}")

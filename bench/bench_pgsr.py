@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from importlib import import_module
 from math import ceil, exp
+from pathlib import Path
 
 import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from build_kernels import build
 from pgsr import Budget, Sizes, Tree
-from pgsr.comparison import emd_by_level, l1_by_level, warm_up
+from pgsr.comparison import emd_by_level, l1_by_level
 from pgsr.estimators import (
     cumulative_estimate,
     estimate,
@@ -30,17 +34,18 @@ from pgsr.estimators import (
 from pgsr.level_noise import calibrate
 from pgsr.synthetic_groups import synthesize
 from pgsr.vectors import measure_exactly
+from tests.oracles import group_sizes
 from tests.oracles.group_sizes import table_optimum
 from topdown.arrays import Ints
 
 EPSILONS = (Fraction(1, 10), Fraction(1, 2), Fraction(1))
 LIMITS = {"M_H^dp": 1.0, "M_c^dp": 1.0, "M_c^ch": 1.0, "tracking": 1.0, "posterior": 1.5}
 LEVELS = 3
+ROOT, TABLES = Path(__file__).resolve().parents[1], "tests.oracles.kernels_tables"
 
 
 @pytest.fixture(scope="module")
 def census() -> tuple[Tree, Ints]:
-    warm_up()
     made = synthesize("census")
     return made.hierarchy.tree, made.counts
 
@@ -90,7 +95,7 @@ def test_census_within_a_second(benchmark: BenchmarkFixture, census, name: str, 
 
 @pytest.mark.parametrize(("n_sizes", "epsilon"), [(5, Fraction(1)), (20, Fraction(1)), (5, Fraction(1, 2))])
 def test_ratio_against_cost_tables(
-    benchmark: BenchmarkFixture, census, n_sizes: int, epsilon: Fraction
+    benchmark: BenchmarkFixture, census, n_sizes: int, epsilon: Fraction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The paper's tables, compiled, with its own truncation 3 ceil(2 lam^2), on the first sizes of the census shape."""
     tree, full = census
@@ -98,6 +103,9 @@ def test_ratio_against_cost_tables(
     total = int(truth[:, 0].sum())
     _, plan, noisy = noisy_answers("M_H^dp", tree, truth, epsilon, 1)
     radius = 3 * ceil(2 * float(plan.parameters[0]) ** 2)
+    build(ROOT, [TABLES], again=False)
+    sys.modules.pop(TABLES)
+    monkeypatch.setattr(group_sizes, "tables_down", import_module(TABLES).tables_down)
     tables = table_optimum(tree, noisy, total, radius=radius)
     ours = tree_optimum(tree, noisy, total)
     assert tables is not None

@@ -20,7 +20,7 @@ from topdown.arrays import Floats, Ints
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pgsr import Budget, Sizes, Tree
-from pgsr.comparison import emd_by_level, l1_by_level, warm_up
+from pgsr.comparison import emd_by_level, l1_by_level
 from pgsr.estimators import cumulative_estimate
 from pgsr.level_noise import NoiseSource, calibrate
 from pgsr.synthetic_groups import synthesize
@@ -89,7 +89,6 @@ def main() -> int:
     parser.add_argument("--admm", type=int, default=0, help="also this many iterations of ADMM")
     parser.add_argument("--tails", nargs="+", choices=list(TAILS), default=list(TAILS))
     options = parser.parse_args()
-    warm_up()
     started = time.process_time()
     for direction in options.directions:
         print(f"\nMeasured: {direction} counts, epsilon {options.epsilon}, mean of {options.seeds}\n")

@@ -35,7 +35,7 @@ from pgsr.estimators import (
 from pgsr.estimators.kernels_isotonic import isotonic_rows_real
 from pgsr.formats import Compare, ComparedMechanism, Held, Truth, coverage_name
 from pgsr.group_tables import origin_of_groups
-from pgsr.hierarchy import Sizes, Tree, tree_of
+from pgsr.hierarchy import Sizes, Tree
 from pgsr.level_noise import Budget, Calibration, NoiseSource, calibrate
 from pgsr.run_settings import Source
 from pgsr.synthetic_groups import synthesize
@@ -526,13 +526,6 @@ def _simulated_counts(
         widths = np.array(by_level)[tree.level_of]
         bounds.append(count_bounds(found.counts, widths, total, valid=mechanism.consistent))
     return found.counts, bounds, spent
-
-
-def warm_up() -> None:
-    """Compile every kernel on a toy instance, so that times are those of cached kernels."""
-    tree = tree_of([[-1], [0, 0], [0, 0, 1]])
-    truth = tree.sums(np.array([[1, 2, 3], [2, 0, 1]], dtype=np.int64))
-    compare_runs(tree, truth, [Fraction(1)], repeats=1)
 
 
 MEASURES = ("L1 error, groups", "EMD, persons")

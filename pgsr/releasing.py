@@ -78,6 +78,7 @@ from topdown.privacy.ledger import (
     spend_note,
 )
 from topdown.progress import Event, Report, silent
+from topdown.resources import report_slow_kernels
 
 _DRAWN = re.compile(rf"{PART}\.[0-9]+\.[0-9a-f]{{64}}\.drawn")
 LEDGER_LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
@@ -455,6 +456,7 @@ def release(
         )
     folder = Path(out)
     refuse_used_folder(folder, resumable=True)
+    report_slow_kernels("pgsr", report)
     prepared, leaves = _prepare(plan, source, regions, noise, report)
     place = ledger_place(source.file, plan.binding(source.data_set), ledger)
     refuse_unnamed(place)
@@ -500,6 +502,7 @@ def simulate(
     if folder is not None:
         refuse_used_folder(folder, resumable=False)
     origin = origin_of_groups(source.table, truth_is_public)
+    report_slow_kernels("pgsr", report)
     prepared, leaves = _prepare(plan, source, regions, noise, report)
     report(Event("measure", 0, 1))
     truth = prepared.truth(leaves)

@@ -23,7 +23,6 @@ from pgsr.comparison import (
     published_loss,
     refuse_without_plotting,
     shape_counts,
-    warm_up,
 )
 from pgsr.comparison import compare_runs as run_all
 from pgsr.estimators import COVERAGES
@@ -46,6 +45,7 @@ from topdown.app.screens.text_layout import FAIL, OK, Column, Span
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 from topdown.output_paths import refuse_existing, write_new
 from topdown.privacy.exact_values import fixed, significant
+from topdown.resources import report_slow_kernels
 
 
 @command(
@@ -121,7 +121,7 @@ def compare_command(
     for budget in budgets:  # refused before any time is spent
         calibrate("histogram", known.tree, Sizes(len(known.counts)), Budget(budget))
     progress = follow(screen)
-    warm_up()
+    report_slow_kernels("pgsr", progress)
     rows = run_all(
         known.tree,
         known.counts,

@@ -5,6 +5,8 @@ ctypedef const long long[::1] Ints
 ctypedef const double[::1] Floats
 ctypedef const unsigned char[::1] Bools
 ctypedef const long long[:, ::1] IntTable
+ctypedef const unsigned char[:, ::1] BoolTable
+ctypedef const float[:, ::1] SingleTable
 ctypedef const double[:, ::1] FloatTable
 ctypedef const double[:, :, ::1] FloatStack
 
@@ -12,3 +14,4 @@ ctypedef long long[::1] IntsOut
 ctypedef long long[:, ::1] IntTableOut
 ctypedef double[::1] FloatsOut
 ctypedef double[:, ::1] FloatTableOut
+ctypedef unsigned char[:, ::1] BoolTableOut

@@ -17,11 +17,14 @@ Bools = NDArray[np.bool_]
 Whole = int
 """In a kernel a 64-bit integer, which wraps."""
 IntTable = NDArray[np.int64]
+BoolTable = NDArray[np.bool_]
+SingleTable = NDArray[np.float32]
 FloatTable = NDArray[np.float64]
 FloatStack = NDArray[np.float64]
 """In a kernel arrays of two and three indices; those above have one."""
 IntsOut = NDArray[np.int64]
 IntTableOut = NDArray[np.int64]
+BoolTableOut = NDArray[np.bool_]
 FloatsOut = NDArray[np.float64]
 FloatTableOut = NDArray[np.float64]
 """In a kernel arrays that it writes."""

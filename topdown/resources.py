@@ -3,7 +3,7 @@
 Schemas, invariants, settings and sample data live in `topdown/_bundled/` in a wheel; in a checkout at the top of the
 tree. Kernels are the modules of inner loops: plain Python that `build_kernels.py` compiles with Cython when the package
 is installed. Python imports the compiled file in place of the source where there is one. Where there is none, or the
-source is another than was compiled, the source itself runs, many times slower, and `slow_kernels` says so.
+source is another than was compiled, the source itself runs, many times slower, and `report_slow_kernels` says it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,15 @@ from pathlib import Path
 from types import ModuleType
 
 from topdown.errors import ConfigError
+from topdown.progress import Event, Report
 
 KERNELS = (
+    "pgsr.estimators.kernels_intervals",
+    "pgsr.estimators.kernels_isotonic",
+    "pgsr.estimators.kernels_model1",
+    "pgsr.estimators.kernels_paths",
+    "pgsr.estimators.kernels_shrinkage",
+    "pgsr.estimators.kernels_split",
     "topdown.solve.kernels_shared",
     "topdown.solve.least_squares.kernels_admm",
     "topdown.solve.least_squares.kernels_tree",
@@ -90,13 +97,14 @@ def load_source(module: str, source: Path) -> ModuleType:
     return loaded
 
 
-def slow_kernels(package: str) -> str:
-    """Return a sentence that says that kernels of "topdown" or "pgsr" run as plain Python; "" if all are compiled."""
+def report_slow_kernels(package: str, report: Report) -> None:
+    """Say which kernels of "topdown" or "pgsr" run as plain Python, if any does."""
     kernels = [name for name in KERNELS if name.startswith(f"{package}.")]
     slow = [name for name in kernels if str(import_module(name).__file__).endswith(".py")]
     if not slow:
-        return ""
-    return (
+        return
+    text = (
         f"{len(slow)} of {len(kernels)} kernels are not compiled and run as plain Python, often 100 times slower: "
         f"{', '.join(slow)}. Install a C compiler and then this package again (in a checkout: make kernels)."
     )
+    report(Event("kernels", 1, 1, text))

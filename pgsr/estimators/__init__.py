@@ -1,6 +1,6 @@
 """Estimators of group sizes: from noisy answers and public numbers to whole, consistent counts with intervals.
 
-`MECHANISMS` lists them by name and `estimate` runs one; nothing here reads anything confidential. Compiled kernels and
+`MECHANISMS` lists them by name and `estimate` runs one; nothing here reads anything confidential. Kernels and
 single estimators are named for tests and benchmarks.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         relaxed_histograms,
         tree_optimum,
     )
-    from pgsr.estimators.kernels_isotonic import exceeds, isotonic_rows, isotonic_rows_real, kernel
+    from pgsr.estimators.kernels_isotonic import exceeds, isotonic_rows, isotonic_rows_real
     from pgsr.estimators.kernels_paths import choose_columns_and_rows, path_posterior, steady_tails
     from pgsr.estimators.kernels_shrinkage import (
         LEAST_SPREAD,
@@ -106,7 +106,6 @@ __all__ = [
     "inverse_variance",
     "isotonic_rows",
     "isotonic_rows_real",
-    "kernel",
     "match_groups",
     "mechanism_named",
     "median_isotonic",

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, erf, exp, sqrt
+from math import ceil, exp, sqrt
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgsr.estimators.kernels_isotonic import kernel
+from pgsr.estimators.kernels_intervals import fill_bounds
 from topdown.arrays import Floats, Ints
 
 COVERAGES = (Fraction(1, 2), Fraction(9, 10), Fraction(19, 20), Fraction(99, 100))
@@ -33,9 +33,6 @@ MEANING = (
     "neglects covariance"
 )
 REACH, MOST_REACH = 40, 2_000_000
-NOT_RULED_OUT = 1e-3
-"""Variance of a number of groups from which on its interval reaches one group at least."""
-LEAST_VARIANCE = 1e-18
 LOGISTIC = np.pi / (2.0 * np.sqrt(3.0))
 """Turns standard deviations into the argument of tanh in the logistic law."""
 
@@ -79,70 +76,6 @@ def standard_deviations(noise: str, coverage: Fraction) -> float:
     if noise == "gaussian":
         return NormalDist().inv_cdf(0.5 + 0.5 * float(coverage))
     return float(np.arctanh(float(coverage)) / LOGISTIC)
-
-
-@kernel
-def fill_bounds(
-    counts: Ints,
-    mean: Floats,
-    variance: Floats,
-    most: Ints,
-    coverage: float,
-    is_normal: bool,
-    lower: Ints,
-    upper: Ints,
-) -> None:
-    """Fill the bounds of every count [size][node]: the shortest interval with the count and enough probability.
-
-    Args:
-        counts: released.
-        mean, variance: [node][size].
-        most: of every node, furthest distance of a bound from its count.
-        coverage: least probability.
-        is_normal: whether the law is normal; else logistic.
-        lower, upper: filled.
-    """
-    for s in range(counts.shape[0]):
-        for r in range(counts.shape[1]):
-            count, m, sd = counts[s, r], mean[r, s], np.sqrt(max(variance[r, s], LEAST_VARIANCE))
-            few, enough = 0, 1
-            while mass_around(count, enough, m, sd, is_normal) < coverage:
-                few, enough = enough, 2 * enough
-            while enough - few > 1:
-                middle = (few + enough) // 2
-                if mass_around(count, middle, m, sd, is_normal) < coverage:
-                    few = middle
-                else:
-                    enough = middle
-            low = first_of(count, enough, m)
-            low, high = max(low, 0), low + enough - 1
-            if count == 0 and variance[r, s] > NOT_RULED_OUT:
-                high = max(high, 1)
-            lower[s, r], upper[s, r] = max(low, count - most[r]), min(high, count + most[r])
-
-
-@kernel
-def first_of(count: int, length: int, mean: float) -> int:
-    """Return where the run of so many whole numbers begins that contains a count and is nearest to the mean."""
-    return min(max(int(np.floor(mean - 0.5 * length + 1.0)), count - length + 1), count)
-
-
-@kernel
-def mass_around(count: int, length: int, mean: float, sd: float, is_normal: bool) -> float:
-    """Return the probability of that run, cut at 0."""
-    first = first_of(count, length, mean)
-    mass = mass_below(first + length - 0.5, mean, sd, is_normal)
-    return mass if first <= 0 else mass - mass_below(first - 0.5, mean, sd, is_normal)
-
-
-@kernel
-def mass_below(x: float, mean: float, sd: float, is_normal: bool) -> float:
-    """Return the mass of a normal or logistic law below x."""
-    z: float = (x - mean) / sd
-    if is_normal:
-        return 0.5 * (1.0 + erf(z / np.sqrt(2.0)))
-    below: float = 0.5 * (1.0 + np.tanh(LOGISTIC * z))
-    return below
 
 
 def count_bounds(counts: Ints, half_widths: Ints, most: Ints | int, *, valid: bool) -> tuple[Ints, Ints]:

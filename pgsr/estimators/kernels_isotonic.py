@@ -1,53 +1,52 @@
-"""Compiled kernels of order: exact pooling, isotonic rows, runs of medians. Sources: pgsr.md 2.1.
+"""Kernels of order: exact pooling, isotonic rows, runs of medians. Sources: pgsr.md 2.1.
 
 Each has a plain twin in `tests/oracles/group_sizes.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.arrays import Floats, Ints
+from topdown.arrays import (
+    Bools,
+    Floats,
+    FloatsOut,
+    FloatTable,
+    FloatTableOut,
+    Ints,
+    IntsOut,
+    IntTable,
+    IntTableOut,
+    Whole,
+)
 
-_F = TypeVar("_F", bound=Callable[..., object])
 
-
-def kernel(function: _F) -> _F:
-    """Compile `function` on first use and keep the machine code on disk (single thread, IEEE arithmetic)."""
-    return cast(_F, numba.njit(cache=True)(function))
-
-
-@kernel
-def exceeds(sum_a: int, weight_a: int, sum_b: int, weight_b: int) -> bool:
-    """Return whether sum_a / weight_a >= sum_b / weight_b, exactly.
+def exceeds(sum_a: Whole, weight_a: Whole, sum_b: Whole, weight_b: Whole) -> Whole:
+    """Return 1 if sum_a / weight_a >= sum_b / weight_b, exactly, else 0.
 
     Compares whole parts, then the reciprocals of the remainders, as Euclid's algorithm does: no product of sums.
     """
     while True:
         whole_a, whole_b = sum_a // weight_a, sum_b // weight_b
         if whole_a != whole_b:
-            return whole_a > whole_b
+            return 1 if whole_a > whole_b else 0
         left_a, left_b = sum_a - whole_a * weight_a, sum_b - whole_b * weight_b
         if left_b == 0:
-            return True
+            return 1
         if left_a == 0:
-            return False
+            return 0
         sum_a, weight_a, sum_b, weight_b = weight_b, left_b, weight_a, left_a
 
 
-@kernel
-def pool(sums: Ints, weights: Ints, block_sum: Ints, block_weight: Ints, last: Ints) -> int:
+def pool(sums: Ints, weights: Ints, block_sum: IntsOut, block_weight: IntsOut, last: IntsOut) -> Whole:
     """Pool adjacent violators on exact weighted sums; return the number of blocks.
 
     Block k ends at item last[k] and has the mean block_sum[k] / block_weight[k]; means ascend.
     """
-    n_blocks = 0
+    n_blocks: Whole = 0
     for i in range(sums.shape[0]):
         total, weight = sums[i], weights[i]
         while n_blocks > 0 and exceeds(block_sum[n_blocks - 1], block_weight[n_blocks - 1], total, weight):
@@ -61,8 +60,7 @@ def pool(sums: Ints, weights: Ints, block_sum: Ints, block_weight: Ints, last: I
     return n_blocks
 
 
-@kernel
-def chain_values(y: Ints, w: Ints, tied: NDArray[np.bool_], total: int, pinned: bool, out: Ints) -> None:
+def chain_values(y: Ints, w: Ints, tied: Bools, total: Whole, pinned: Whole, out: IntsOut) -> None:
     """Fill the integer optimum of a chain: collapse ties, pool, round half up, clip (pgsr.md 2.1).
 
     Args:
@@ -72,17 +70,17 @@ def chain_values(y: Ints, w: Ints, tied: NDArray[np.bool_], total: int, pinned: 
         out: filled with the optimum.
     """
     n = y.shape[0]
-    stop = n
+    stop: Whole = n
     if pinned:
         stop = n - 1
         while stop > 0 and tied[stop - 1]:
             stop -= 1
         for i in range(stop, n):
             out[i] = total
-    group = np.empty(stop, dtype=np.int64)
-    sums = np.zeros(stop, dtype=np.int64)
-    weights = np.zeros(stop, dtype=np.int64)
-    k = -1
+    group: IntsOut = np.empty(stop, dtype=np.int64)
+    sums: IntsOut = np.zeros(stop, dtype=np.int64)
+    weights: IntsOut = np.zeros(stop, dtype=np.int64)
+    k: Whole = -1
     for i in range(stop):
         if i == 0 or not tied[i - 1]:
             k += 1
@@ -90,11 +88,11 @@ def chain_values(y: Ints, w: Ints, tied: NDArray[np.bool_], total: int, pinned: 
         sums[k] += w[i] * y[i]
         weights[k] += w[i]
     n_groups = k + 1
-    block_sum = np.empty(n_groups, dtype=np.int64)
-    block_weight = np.empty(n_groups, dtype=np.int64)
-    last = np.empty(n_groups, dtype=np.int64)
+    block_sum: IntsOut = np.empty(n_groups, dtype=np.int64)
+    block_weight: IntsOut = np.empty(n_groups, dtype=np.int64)
+    last: IntsOut = np.empty(n_groups, dtype=np.int64)
     n_blocks = pool(sums[:n_groups], weights[:n_groups], block_sum, block_weight, last)
-    block = 0
+    block: Whole = 0
     for i in range(stop):
         while block < n_blocks and group[i] > last[block]:
             block += 1
@@ -102,36 +100,35 @@ def chain_values(y: Ints, w: Ints, tied: NDArray[np.bool_], total: int, pinned: 
         out[i] = min(max(rounded, 0), total)
 
 
-@kernel
-def isotonic_rows(y: Ints, total: int, out: Ints) -> None:
+def isotonic_rows(y: IntTable, total: Whole, out: IntTableOut) -> None:
     """Fill each row with its isotonic integer optimum in 0..total, rows independent."""
-    n_rows, n = y.shape
-    ones = np.ones(n, dtype=np.int64)
-    block_sum = np.empty(n, dtype=np.int64)
-    block_weight = np.empty(n, dtype=np.int64)
-    last = np.empty(n, dtype=np.int64)
+    n_rows, n = y.shape[0], y.shape[1]
+    ones: IntsOut = np.ones(n, dtype=np.int64)
+    block_sum: IntsOut = np.empty(n, dtype=np.int64)
+    block_weight: IntsOut = np.empty(n, dtype=np.int64)
+    last: IntsOut = np.empty(n, dtype=np.int64)
     for r in range(n_rows):
         n_blocks = pool(y[r], ones, block_sum, block_weight, last)
-        i = 0
+        at: Whole = 0
         for b in range(n_blocks):
             rounded = (2 * block_sum[b] + block_weight[b]) // (2 * block_weight[b])
             level = min(max(rounded, 0), total)
-            while i <= last[b]:
-                out[r, i] = level
-                i += 1
+            while at <= last[b]:
+                out[r, at] = level
+                at += 1
 
 
-@kernel
-def isotonic_rows_real(y: Floats, low: Floats, high: Floats, out: Floats) -> None:
+def isotonic_rows_real(y: FloatTable, low: Floats, high: Floats, out: FloatTableOut) -> None:
     """Fill each row with its continuous isotonic regression clipped to [low, high], a bound a row."""
-    n_rows, n = y.shape
-    mean = np.empty(n)
-    weight = np.empty(n, dtype=np.int64)
-    last = np.empty(n, dtype=np.int64)
+    n_rows, n = y.shape[0], y.shape[1]
+    mean: FloatsOut = np.empty(n)
+    weight: IntsOut = np.empty(n, dtype=np.int64)
+    last: IntsOut = np.empty(n, dtype=np.int64)
     for r in range(n_rows):
-        k = 0
+        k: Whole = 0
         for i in range(n):
-            m, c = y[r, i], 1
+            m: float = y[r, i]
+            c: Whole = 1
             while k > 0 and mean[k - 1] >= m:
                 k -= 1
                 m = (m * c + mean[k] * weight[k]) / (c + weight[k])
@@ -140,24 +137,25 @@ def isotonic_rows_real(y: Floats, low: Floats, high: Floats, out: Floats) -> Non
             weight[k] = c
             last[k] = i
             k += 1
-        i = 0
+        at: Whole = 0
         for b in range(k):
             level = min(max(mean[b], low[r]), high[r])
-            while i <= last[b]:
-                out[r, i] = level
-                i += 1
+            while at <= last[b]:
+                out[r, at] = level
+                at += 1
 
 
-@kernel
-def share_cells(precision: Floats, first_child: Ints, own: Floats, share: Floats) -> None:
+def share_cells(
+    precision: FloatTableOut, first_child: Ints, own: FloatTableOut, share: FloatTableOut
+) -> None:
     """Fill what least squares on the tree needs in every cell; `precision` becomes that of a node and its parts."""
     n = precision.shape[1]
-    own[:] = 1.0
-    share[0] = 0.0
+    own[:, :] = 1.0
+    share[0, :] = 0.0
     for g in range(first_child.shape[0] - 2, -1, -1):
         b, e = first_child[g], first_child[g + 1]
         for s in range(n):
-            loose = 0.0
+            loose: float = 0.0
             for c in range(b, e):
                 loose += 1.0 / precision[c, s]
             for c in range(b, e):
@@ -166,11 +164,11 @@ def share_cells(precision: Floats, first_child: Ints, own: Floats, share: Floats
             precision[g, s] += 1.0 / loose
 
 
-@kernel
-def extreme_medians(values: Floats) -> Floats:
+def extreme_medians(values: Floats) -> NDArray[np.float64]:
     """Return one extreme of the solutions: the largest slopes in a heap, then a running minimum from the end."""
     n = values.shape[0]
-    out = np.empty(n)
+    filled = np.empty(n)
+    out: FloatsOut = filled
     heap = [-values[0]]
     out[0] = values[0]
     for i in range(1, n):
@@ -181,4 +179,4 @@ def extreme_medians(values: Floats) -> Floats:
         out[i] = -heap[0]
     for i in range(n - 2, -1, -1):
         out[i] = min(out[i], out[i + 1])
-    return out
+    return filled

@@ -1,4 +1,4 @@
-"""Compiled kernels of columns and rows: how many a region has, its answers, and the posterior of its tail counts.
+"""Kernels of columns and rows: how many a region has, its answers, and the posterior of its tail counts.
 
 A tail count t_c is the number of groups in row c of the sizes or past it; rank i has e_i cells from column T on.
 Arithmetic of the choice is IEEE addition, multiplication, division and square root only, so that every machine
@@ -14,65 +14,74 @@ Slow twin: `path_posterior_by_enumeration` in `tests/oracles/group_sizes.py`.
 
 from __future__ import annotations
 
+from math import ceil, exp, log, pow, sqrt
+
 import numpy as np
 
-from pgsr.estimators.kernels_isotonic import kernel, pool
-from topdown.arrays import Floats, Ints
+from pgsr.estimators.kernels_isotonic import pool
+from topdown.arrays import Floats, FloatsOut, FloatTable, Ints, IntsOut, IntTable, Whole
 
-FIXED_COST, GAIN, MORE_ROWS, SPARE_ROWS = 3.0, 0.85, 3.0, 10
+FIXED_COST: float = 3.0
+GAIN: float = 0.85
+MORE_ROWS: float = 3.0
+SPARE_ROWS: Whole = 10
 
-SURPRISE = 1e-6
+SURPRISE: float = 1e-6
 """Prior weight of one unexpected group of a size; of j of them, in proportion to 1 / j^2."""
-FAINT, MOST_JUMP = 1e-7, 2048
-NEAR = 1.2
+FAINT: float = 1e-7
+MOST_JUMP: Whole = 2048
+NEAR: float = 1.2
 MIXED_IN = 0.2
 """Part of the expected density that is averaged over neighbouring sizes."""
-BLOCK, LEAST_BLOCK, LEAST_RATIO = 6.0, 10.0, 0.02
-USUAL_RATIO, USUAL_WEIGHT, ALMOST_ALIKE = 0.25, 8.0, 0.02
+BLOCK: float = 6.0
+LEAST_BLOCK: float = 10.0
+LEAST_RATIO: float = 0.02
+USUAL_RATIO: float = 0.25
+USUAL_WEIGHT: float = 8.0
+ALMOST_ALIKE: float = 0.02
 """Relative variance of siblings' rates before any data, its weight in noise variances, and the least."""
-DOUBT_OF_RATIO = 0.25
+DOUBT_OF_RATIO: float = 0.25
 """Standard errors by which the relative variance is allowed to be larger; set on made-up data."""
-BEYOND = 14.0
+BEYOND: float = 14.0
 """A row's group is sought where its noise is less surprising than exp(-BEYOND)."""
 
 
-@kernel
 def third_root(x: float) -> float:
     """Return x to the power 85/256, by square roots alone: close to the cube root, the same on every machine."""
-    a = np.sqrt(np.sqrt(x))
-    b = np.sqrt(np.sqrt(a))
-    c = np.sqrt(np.sqrt(b))
-    root: float = a * b * c * np.sqrt(np.sqrt(c))
-    return root
+    a = sqrt(sqrt(x))
+    b = sqrt(sqrt(a))
+    c = sqrt(sqrt(b))
+    return a * b * c * sqrt(sqrt(c))
 
 
-@kernel
-def falling(values: Ints, high: int, out: Ints) -> None:
+def falling(values: Ints, high: Whole, out: IntsOut) -> None:
     """Fill the whole numbers nearest to `values` that descend within 0..high, rounded half up."""
     n = values.shape[0]
-    sums, weights = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    last = np.empty(n, dtype=np.int64)
-    n_blocks = pool(values[::-1].copy(), np.ones(n, dtype=np.int64), sums, weights, last)
-    i = 0
+    sums: IntsOut = np.empty(n, dtype=np.int64)
+    weights: IntsOut = np.empty(n, dtype=np.int64)
+    last: IntsOut = np.empty(n, dtype=np.int64)
+    turned: IntsOut = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        turned[i] = values[n - 1 - i]
+    n_blocks: Whole = pool(turned, np.ones(n, dtype=np.int64), sums, weights, last)
+    at: Whole = 0
     for b in range(n_blocks):
         level = min(max((2 * sums[b] + weights[b]) // (2 * weights[b]), 0), high)
-        while i <= last[b]:
-            out[n - 1 - i] = level
-            i += 1
+        while at <= last[b]:
+            out[n - 1 - at] = level
+            at += 1
 
 
-@kernel
-def tails_from_rows(rows: Ints, out: Ints) -> None:
+def tails_from_rows(rows: Ints, out: IntsOut) -> None:
     """Fill out[j] with how many rows are longer than j: tail counts from lengths of rows, which descend."""
-    k = rows.shape[0]
+    k: Whole = rows.shape[0]
     for j in range(out.shape[0]):
         while k > 0 and rows[k - 1] <= j:
             k -= 1
         out[j] = k
 
 
-@kernel
-def steady_tails(answers: Ints, columns: int, rows: int, total: int, out: Ints) -> None:
+def steady_tails(answers: Ints, columns: Whole, rows: Whole, total: Whole, out: IntsOut) -> None:
     """Fill the tail counts of a region that the choices of its parts are made from: descending, whole, from 0 on.
 
     Args:
@@ -86,7 +95,8 @@ def steady_tails(answers: Ints, columns: int, rows: int, total: int, out: Ints) 
     falling(answers[1:columns], total, out[1:columns])
     out[columns:] = 0
     if rows > 0:
-        long, over = np.empty(rows, dtype=np.int64), np.empty(n - rows - columns, dtype=np.int64)
+        long: IntsOut = np.empty(rows, dtype=np.int64)
+        over: IntsOut = np.empty(n - rows - columns, dtype=np.int64)
         falling(answers[columns : columns + rows], n - columns, long)
         falling(answers[columns + rows :], total - rows, over)
         tails_from_rows(long, out[columns:n])
@@ -98,8 +108,7 @@ def steady_tails(answers: Ints, columns: int, rows: int, total: int, out: Ints) 
             out[c] = max(out[c], out[columns])
 
 
-@kernel
-def expected_density(tails: Ints, share: float, out: Floats) -> None:
+def expected_density(tails: Ints, share: float, out: FloatsOut) -> None:
     """Fill how many groups of each size a region expects: its share of its parent's, over half as many sizes again."""
     n = tails.shape[0] - 1
     for c in range(n):
@@ -107,8 +116,7 @@ def expected_density(tails: Ints, share: float, out: Floats) -> None:
         out[c] = share * (tails[c] - tails[end]) / (end - c)
 
 
-@kernel
-def choose_columns_and_rows(tails: Ints, part: int, total: int, variance: float) -> tuple[int, int]:
+def choose_columns_and_rows(tails: Ints, part: Whole, total: Whole, variance: float) -> tuple[int, int]:
     """Return how many columns and rows a region has; all sizes and 0 where rows are not expected to be better.
 
     Args:
@@ -119,53 +127,56 @@ def choose_columns_and_rows(tails: Ints, part: int, total: int, variance: float)
     n = tails.shape[0] - 1
     if total <= 0 or part <= 0:
         return n, 0
-    share, scale = part / total, np.sqrt(variance / 2.0)
-    rho = np.empty(n)
+    share, scale = part / total, sqrt(variance / 2.0)
+    rho: FloatsOut = np.empty(n)
     expected_density(tails, share, rho)
-    column = np.empty(n)
-    largest, alone = 0.0, 0.0
+    column: FloatsOut = np.empty(n)
+    largest: float = 0.0
+    alone: float = 0.0
     for c in range(n):
         column[c] = min(share * tails[c], third_root(variance * rho[c]))
         largest = max(largest, column[c])
         alone += column[c]
-    after = 0.0
+    after: float = 0.0
     for c in range(n):
         rho[c] = min(min(rho[c] * scale, third_root(rho[c] * rho[c] * variance)), largest)
         after += rho[c]
-    best, columns, rows, before = GAIN * alone, n, 0, 0.0
+    best: float = GAIN * alone
+    columns: Whole = n
+    rows: Whole = 0
+    before: float = 0.0
     for c in range(1, n):
         before += column[c - 1]
         after -= rho[c - 1]
         cost = before + after + FIXED_COST * scale
         if cost < best:
-            k = min(int(np.ceil(MORE_ROWS * (share * tails[c - 1]))) + SPARE_ROWS, part)
+            k = min(int(ceil(MORE_ROWS * (share * tails[c - 1]))) + SPARE_ROWS, part)
             if 2 * k <= n - c:
                 best, columns, rows = cost, c, k
     return columns, rows
 
 
-@kernel
-def fill_rows(tails: Ints, columns: int, rows: int, out: Ints) -> None:
+def fill_rows(tails: Ints, columns: Whole, rows: Whole, out: IntsOut) -> None:
     """Fill the exact answers of a region from its tail counts: columns, then rows, then corners."""
     n = tails.shape[0]
-    out[:columns] = tails[:columns]
+    for c in range(columns):
+        out[c] = tails[c]
     for c in range(columns, n - rows):
         out[c + rows] = max(tails[c] - rows, 0)
-    c = n
+    end: Whole = n
     for i in range(rows):
-        while c > columns and tails[c - 1] < i + 1:
-            c -= 1
-        out[columns + i] = c - columns
+        while end > columns and tails[end - 1] < i + 1:
+            end -= 1
+        out[columns + i] = end - columns
 
 
-@kernel
-def prior_of_counts(expected: float, alike: float, out: Floats) -> int:
+def prior_of_counts(expected: float, alike: float, out: FloatsOut) -> Whole:
     """Fill prior weights of 0, 1, ... groups of one size (negative binomial); return the last that matters."""
     p = expected / (alike + expected)
-    w = (1.0 - p) ** alike
-    peak = w
+    w: float = pow(1.0 - p, alike)
+    peak: float = w
     out[0] = w
-    j = 0
+    j: Whole = 0
     while j < MOST_JUMP and (w > FAINT * peak or j < expected):
         j += 1
         w *= p * (alike + j - 1.0) / j
@@ -174,29 +185,27 @@ def prior_of_counts(expected: float, alike: float, out: Floats) -> int:
     return j
 
 
-@kernel
-def with_room(values: Floats, used: int, more: int) -> Floats:
+def with_room(values: FloatsOut, used: Whole, more: Whole) -> FloatsOut:
     """Return the used values with room for some more behind them."""
     if used + more <= values.shape[0]:
         return values
-    larger = np.empty(2 * values.shape[0] + more)
-    larger[:used] = values[:used]
+    larger: FloatsOut = np.empty(2 * values.shape[0] + more)
+    for i in range(used):
+        larger[i] = values[i]
     return larger
 
 
-@kernel
 def usual_factor(likelihood: Floats) -> float:
     """Return 1 / the geometric mean of the likelihood of noise: products of many then stay near 1."""
-    mass, surprise = likelihood[0], 0.0
+    mass: float = likelihood[0]
+    surprise: float = 0.0
     for i in range(1, likelihood.shape[0]):
         if likelihood[i] > 0.0:
             mass += 2.0 * likelihood[i]
-            surprise -= 2.0 * likelihood[i] * np.log(likelihood[i])
-    factor: float = np.exp(surprise / mass)
-    return factor
+            surprise -= 2.0 * likelihood[i] * log(likelihood[i])
+    return exp(surprise / mass)
 
 
-@kernel
 def path_posterior(
     answers: Ints,
     measured: Ints,
@@ -205,9 +214,9 @@ def path_posterior(
     alike: Floats,
     likelihood: Floats,
     end: Floats,
-    mean: Floats,
-    variance: Floats,
-    spread: Floats,
+    mean: FloatsOut,
+    variance: FloatsOut,
+    spread: FloatsOut,
 ) -> None:
     """Fill posterior mean and variance of the tail counts of a region, from its cell `first` on.
 
@@ -224,21 +233,28 @@ def path_posterior(
     """
     n, columns, rows, first = answers.shape[0], measured[0], measured[1], measured[2]
     reach = likelihood.shape[0] - 1
-    low, start, width = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.ones(n + 1, np.int64)
-    kept = np.empty(8 * n + 64)
+    low: IntsOut = np.zeros(n + 1, dtype=np.int64)
+    start: IntsOut = np.zeros(n + 1, dtype=np.int64)
+    width: IntsOut = np.ones(n + 1, dtype=np.int64)
+    kept: FloatsOut = np.empty(8 * n + 64)
     kept[0] = 1.0
-    used, span = 1, 1
-    while span < reach and likelihood[span] > np.exp(-BEYOND):
+    used: Whole = 1
+    span: Whole = 1
+    while span < reach and likelihood[span] > exp(-BEYOND):
         span += 1
-    even = usual_factor(likelihood) if rows > 0 else 1.0
-    size_of, k = np.full(rows, n - columns, dtype=np.int64), rows
+    even: float = usual_factor(likelihood) if rows > 0 else 1.0
+    size_of: IntsOut = np.full(rows, n - columns, dtype=np.int64)
+    k: Whole = rows
     for c in range(columns, n):
         while k > 0 and reference[c] < k:
             k -= 1
             size_of[k] = c - columns
-    weights, reach_of = np.empty(4 * n + 2 * MOST_JUMP), np.zeros(n, np.int64)
-    prior, next_prior = np.zeros(n, np.int64), 0
-    least, most = 0, 0
+    weights: FloatsOut = np.empty(4 * n + 2 * MOST_JUMP)
+    reach_of: IntsOut = np.zeros(n, dtype=np.int64)
+    prior: IntsOut = np.zeros(n, dtype=np.int64)
+    next_prior = 0
+    least: Whole = 0
+    most: Whole = 0
     for c in range(n - 1, first - 1, -1):
         e = c + 1 - columns
         low_before, from_before = low[c + 1], start[c + 1]
@@ -267,7 +283,7 @@ def path_posterior(
         prior[c], reach_of[c] = next_prior, min(jumps, hi - low_before)
         jumps = reach_of[c]
         weights = with_room(weights, next_prior + last + 1, jumps)
-        prior_of = weights[next_prior : next_prior + jumps + 1]
+        prior_of: FloatsOut = weights[next_prior : next_prior + jumps + 1]
         for j in range(last + 1, jumps + 1):
             prior_of[j] = SURPRISE / (j * j)
         next_prior += jumps + 1
@@ -279,7 +295,8 @@ def path_posterior(
                     kept[used + t - lo] += mass * prior_of[t - at]
         else:
             for t in range(lo, hi + 1):
-                total, product = 0.0, 1.0
+                total: float = 0.0
+                product: float = 1.0
                 for j in range(min(jumps, t - low_before) + 1):
                     at = t - j
                     if j > 0 and at < rows:
@@ -287,10 +304,10 @@ def path_posterior(
                     if at <= high_before:
                         total += kept[from_before + at - low_before] * prior_of[j] * product
                 kept[used + t - lo] = total
-        _observe(
+        observe(
             answers, columns, rows, c, lo, hi, likelihood, c == first, end, kept[used : used + hi - lo + 1]
         )
-        peak = 0.0
+        peak: float = 0.0
         for i in range(used, used + hi - lo + 1):
             peak = max(peak, kept[i])
         if peak == 0.0:
@@ -306,16 +323,20 @@ def path_posterior(
         low[c], start[c], width[c] = lo + a, used, b - a + 1
         used += b - a + 1
     # Of each state of the next cell: the mass that follows it, and that times the jump and the jump squared.
-    widest = width.max()
-    following, first_power, second_power = np.empty(widest), np.empty(widest), np.empty(widest)
-    back = np.ones(widest)
+    widest: Whole = 1
+    for c in range(first, n + 1):
+        widest = max(widest, width[c])
+    following: FloatsOut = np.empty(widest)
+    first_power: FloatsOut = np.empty(widest)
+    second_power: FloatsOut = np.empty(widest)
+    back: FloatsOut = np.ones(widest)
     for c in range(first, n):
         lo, w = low[c], width[c]
-        _moments(kept[start[c] : start[c] + w], back[:w], lo, c, mean, variance)
-        _observe(answers, columns, rows, c, lo, lo + w - 1, likelihood, c == first, end, back[:w])
+        moments(kept[start[c] : start[c] + w], back[:w], lo, c, mean, variance)
+        observe(answers, columns, rows, c, lo, lo + w - 1, likelihood, c == first, end, back[:w])
         low_next, n_next, e = low[c + 1], width[c + 1], c + 1 - columns
         for i in range(n_next):
-            following[i] = first_power[i] = second_power[i] = 0.0
+            following[i], first_power[i], second_power[i] = 0.0, 0.0, 0.0
         prior_of = weights[prior[c] : prior[c] + reach_of[c] + 1]
         if c < columns or low_next >= rows:
             for j in range(reach_of[c] + 1):
@@ -327,7 +348,8 @@ def path_posterior(
                     second_power[i] += part * (j * j)
         else:
             for i in range(n_next):
-                at, product = low_next + i, 1.0
+                at = low_next + i
+                product = 1.0
                 for t in range(at, min(lo + w, at + reach_of[c] + 1)):
                     j = t - at
                     if j > 0 and t <= rows:
@@ -337,37 +359,39 @@ def path_posterior(
                         following[i] += part
                         first_power[i] += part * j
                         second_power[i] += part * (j * j)
-        peak, whole, once, twice = 0.0, 0.0, 0.0, 0.0
+        peak = 0.0
+        whole: float = 0.0
+        once: float = 0.0
+        twice: float = 0.0
         for i in range(n_next):
             mass = kept[start[c + 1] + i]
             whole += mass * following[i]
             once += mass * first_power[i]
             twice += mass * second_power[i]
             peak = max(peak, following[i])
-        spread[c] = max(twice / whole - (once / whole) ** 2, 0.0) if whole > 0.0 else 0.0
+        spread[c] = max(twice / whole - (once / whole) * (once / whole), 0.0) if whole > 0.0 else 0.0
         for i in range(n_next):
             back[i] = following[i] / peak if peak > 0.0 else 1.0
 
 
-@kernel
-def _observe(
+def observe(
     answers: Ints,
-    columns: int,
-    rows: int,
-    c: int,
-    lo: int,
-    hi: int,
+    columns: Whole,
+    rows: Whole,
+    c: Whole,
+    lo: Whole,
+    hi: Whole,
     likelihood: Floats,
-    is_first: bool,
+    is_first: Whole,
     end: Floats,
-    values: Floats,
+    values: FloatsOut,
 ) -> None:
     """Multiply the values of the states lo..hi of a cell by the likelihood of what is observed of the state."""
     reach = likelihood.shape[0] - 1
     if is_first:
         if end[1] > 0.0:
             for t in range(lo, hi + 1):
-                values[t - lo] *= np.exp(-0.5 * (t - end[0]) ** 2 / end[1])
+                values[t - lo] *= exp(-0.5 * ((t - end[0]) * (t - end[0])) / end[1])
     elif c < columns:
         for t in range(lo, hi + 1):
             values[t - lo] *= likelihood[min(abs(answers[c] - t), reach)]
@@ -375,22 +399,28 @@ def _observe(
         for t in range(lo, hi + 1):
             values[t - lo] *= likelihood[min(abs(answers[c + rows] - max(t - rows, 0)), reach)]
     if c == columns and rows > 0:
-        product, even = 1.0, usual_factor(likelihood)
+        product: float = 1.0
+        even: float = usual_factor(likelihood)
         for t in range(hi - 1, lo - 1, -1):
             if t < rows:
                 product *= even * likelihood[min(abs(answers[columns + t]), reach)]
             values[t - lo] *= product
 
 
-@kernel
-def _moments(forward: Floats, back: Floats, lo: int, c: int, mean: Floats, variance: Floats) -> None:
+def moments(
+    forward: Floats, back: FloatsOut, lo: Whole, c: Whole, mean: FloatsOut, variance: FloatsOut
+) -> None:
     """Fill mean and variance of one cell; the products of forward and backward values are its law."""
-    total, first, second = 0.0, 0.0, 0.0
+    total: float = 0.0
+    first: float = 0.0
+    second: float = 0.0
     for i in range(forward.shape[0]):
         total += forward[i] * back[i]
     if total <= 0.0:
         back[:] = 1.0
-        total = forward.sum()
+        total = 0.0
+        for i in range(forward.shape[0]):
+            total += forward[i]
     for i in range(forward.shape[0]):
         p = forward[i] * back[i] / total
         first += p * i
@@ -398,8 +428,7 @@ def _moments(forward: Floats, back: Floats, lo: int, c: int, mean: Floats, varia
     mean[c], variance[c] = lo + first, max(second - first * first, 0.0)
 
 
-@kernel
-def smooth_density(tails: Floats, out: Floats) -> None:
+def smooth_density(tails: Floats, out: FloatsOut) -> None:
     """Fill groups a size, averaged over the sizes from five sixths to six fifths of each."""
     n = tails.shape[0] - 1
     for c in range(n):
@@ -408,8 +437,7 @@ def smooth_density(tails: Floats, out: Floats) -> None:
         out[c] = max((tails[a] - tails[b]) / (b - a), 0.0)
 
 
-@kernel
-def density_variance(of_tails: Floats, out: Floats) -> None:
+def density_variance(of_tails: Floats, out: FloatsOut) -> None:
     """Fill the variance of what `smooth_density` makes of tail counts of such variances."""
     n = of_tails.shape[0] - 1
     for c in range(n):
@@ -418,22 +446,25 @@ def density_variance(of_tails: Floats, out: Floats) -> None:
         out[c] = (of_tails[a] + of_tails[b]) / ((b - a) * (b - a))
 
 
-@kernel
-def adapt_to_region(expected: Floats, reference: Ints, scale: float) -> None:
+def adapt_to_region(expected: FloatsOut, reference: Ints, scale: float) -> None:
     """Multiply the expected numbers of a region, in blocks of sizes, by how far its own answers differ from them.
 
     A block expects several noise scales of groups. The ratio of its own number to the expected one is shrunk to 1 by
     the variance of such ratios, beyond noise, over the blocks of the region.
     """
     n = expected.shape[0]
-    whole = expected.sum()
+    whole: float = 0.0
+    for c in range(n):
+        whole += expected[c]
     need, noise = max(BLOCK * scale, LEAST_BLOCK), 4.0 * scale * scale
     most = min(int(whole / need), n)
     if most < 2:
         return
-    edge, sums = np.zeros(most + 1, np.int64), np.zeros(most)
+    edge: IntsOut = np.zeros(most + 1, dtype=np.int64)
+    sums: FloatsOut = np.zeros(most)
     edge[0] = n
-    run, k = 0.0, 0
+    run: float = 0.0
+    k: Whole = 0
     for c in range(n - 1, -1, -1):
         run += expected[c]
         if run >= need and k < most - 1:
@@ -441,10 +472,11 @@ def adapt_to_region(expected: Floats, reference: Ints, scale: float) -> None:
             k += 1
             run = 0.0
     sums[k], edge[k + 1] = run, 0
-    above, below = 0.0, 0.0
+    above: float = 0.0
+    below: float = 0.0
     for i in range(k + 1):
         own = reference[edge[i + 1]] - reference[edge[i]]
-        above += (own - sums[i]) ** 2 - noise - sums[i]
+        above += (own - sums[i]) * (own - sums[i]) - noise - sums[i]
         below += sums[i] * sums[i]
     phi = max(above / below, 0.0)
     for i in range(k + 1):
@@ -452,20 +484,20 @@ def adapt_to_region(expected: Floats, reference: Ints, scale: float) -> None:
         signal = phi * sums[i] * sums[i]
         if sums[i] > 0.0:
             ratio = max(1.0 + signal / (signal + noise) * (own / sums[i] - 1.0), LEAST_RATIO)
-            expected[edge[i + 1] : edge[i]] *= ratio
+            for c in range(edge[i + 1], edge[i]):
+                expected[c] *= ratio
 
 
-@kernel
 def fit_alikeness(
-    answers: Ints,
+    answers: IntTable,
     columns: Ints,
     totals: Ints,
     parent: Ints,
-    tails: Floats,
+    tails: FloatTable,
     level: Ints,
     scale: float,
-    out: Floats,
-    doubt: Floats,
+    out: FloatsOut,
+    doubt: FloatsOut,
 ) -> None:
     """Fill, per size, the shape of the gamma law by which rates of siblings differ, fitted over a whole level.
 
@@ -482,7 +514,9 @@ def fit_alikeness(
         doubt: filled, by how much the relative variance may well be larger.
     """
     n = answers.shape[1]
-    above, below, noises = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1)
+    above: FloatsOut = np.zeros(n + 1)
+    below: FloatsOut = np.zeros(n + 1)
+    noises: FloatsOut = np.zeros(n + 1)
     for r in range(level[0], level[1]):
         g = parent[r]
         if totals[r] <= 0 or totals[r] == totals[g]:
@@ -493,7 +527,7 @@ def fit_alikeness(
             noise = 2.0 * scale * scale if c in (0, n - 1) else 4.0 * scale * scale
             own = (totals[r] if c == 0 else answers[r, c]) - (answers[r, c + 1] if c + 1 < n else 0)
             due = share * max(tails[g, c] - tails[g, c + 1], 0.0)
-            above[c + 1] += (own - due) ** 2 - noise - due * (1.0 - share)
+            above[c + 1] += (own - due) * (own - due) - noise - due * (1.0 - share)
             below[c + 1] += due * due
             noises[c + 1] += noise * noise
     for c in range(n):
@@ -506,5 +540,5 @@ def fit_alikeness(
         b = min(max(int(1.25 * c) + 1, c + 2), n)
         ratio = (above[b] - above[a] + USUAL_RATIO * usual) / (below[b] - below[a] + usual)
         ratio = min(max(ratio, ALMOST_ALIKE), 1.0)
-        error = np.sqrt(2.0 * (noises[b] - noises[a])) / (below[b] - below[a] + usual)
+        error = sqrt(2.0 * (noises[b] - noises[a])) / (below[b] - below[a] + usual)
         out[c], doubt[c] = 1.0 / ratio, min(DOUBT_OF_RATIO * error, 1.0 - ratio)

@@ -1,4 +1,4 @@
-"""Compiled kernels that fit how alike siblings are, and shrink each to its parent.
+"""Kernels that fit how alike siblings are, and shrink each to its parent.
 
 Rows are regions, columns sizes. The last size is left out: its cumulative count is the region's total.
 Slow twin: `shrink_by_rationals` in `tests/oracles/group_sizes.py`.
@@ -6,43 +6,58 @@ Slow twin: `shrink_by_rationals` in `tests/oracles/group_sizes.py`.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from math import pow, sqrt
 
-from pgsr.estimators.kernels_isotonic import kernel
-from topdown.arrays import Floats
+import numpy as np
+
+from topdown.arrays import (
+    Bools,
+    Floats,
+    FloatsOut,
+    FloatTable,
+    FloatTableOut,
+    Ints,
+    IntTable,
+    SingleTable,
+    Whole,
+)
 
 PHI_START, LEAST_SPREAD, TRUST_ROUNDS, SPREAD_PASSES = 1e-4, 0.0025, 3, 3
-ISOTONIC = 0.2
-DOUBT = 0.5
+ISOTONIC: float = 0.2
+DOUBT: float = 0.5
 """Standard errors by which siblings may differ more than is fitted, in variances; set on made-up data."""
 
 
-@kernel
-def fit_tree_rows(values: Floats, first_child: NDArray[np.int64], own: Floats, share: Floats) -> None:
+def fit_tree_rows(values: FloatTableOut, first_child: Ints, own: FloatTable, share: FloatTable) -> None:
     """Replace values [node][size] by the consistent ones nearest to them, as `TreeLeastSquares.fit` does.
 
     Args:
         values: changed in place.
         first_child: see `Tree.first_child`.
-        own, share: of `TreeLeastSquares`, one a node; or of `share_cells`, one a node and size.
+        own, share: of `TreeLeastSquares`, one a node, (n_nodes, 1); or of `share_cells`, one a node and size.
     """
-    n_inner = first_child.shape[0] - 1
+    n_inner, n = first_child.shape[0] - 1, values.shape[1]
+    by_size: Whole = 1 if own.shape[1] > 1 else 0
+    sums: FloatsOut = np.empty(n)
     for g in range(n_inner - 1, -1, -1):
-        below = np.zeros(values.shape[1])
+        sums[:] = 0.0
         for c in range(first_child[g], first_child[g + 1]):
-            below += values[c]
-        values[g] = below + own[g] * (values[g] - below)
+            for s in range(n):
+                sums[s] += values[c, s]
+        for s in range(n):
+            values[g, s] = sums[s] + own[g, s * by_size] * (values[g, s] - sums[s])
     for g in range(n_inner):
-        lack = values[g].copy()
+        for s in range(n):
+            sums[s] = values[g, s]
         for c in range(first_child[g], first_child[g + 1]):
-            lack -= values[c]
+            for s in range(n):
+                sums[s] -= values[c, s]
         for c in range(first_child[g], first_child[g + 1]):
-            values[c] += lack * share[c]
+            for s in range(n):
+                values[c, s] += sums[s] * share[c, s * by_size]
 
 
-@kernel
-def narrow_by_tree(variance: Floats, heard: NDArray[np.float32], first_child: NDArray[np.int64]) -> None:
+def narrow_by_tree(variance: FloatTableOut, heard: SingleTable, first_child: Ints) -> None:
     """Lower the variances of counts by what regions and their parts say of each other: least squares on the tree.
 
     A region whose count comes from its prior says nothing new of its parent, which the prior was made from.
@@ -55,11 +70,11 @@ def narrow_by_tree(variance: Floats, heard: NDArray[np.float32], first_child: ND
     n_inner = first_child.shape[0] - 1
     for g in range(n_inner - 1, -1, -1):
         for s in range(variance.shape[1]):
-            parts = 0.0
+            parts: float = 0.0
             for c in range(first_child[g], first_child[g + 1]):
                 parts += variance[c, s]
             if variance[g, s] > 0.0:
-                variance[g, s] -= heard[g, s] * variance[g, s] ** 2 / (variance[g, s] + parts)
+                variance[g, s] -= heard[g, s] * (variance[g, s] * variance[g, s]) / (variance[g, s] + parts)
     for g in range(n_inner):
         for s in range(variance.shape[1]):
             parts = 0.0
@@ -69,11 +84,10 @@ def narrow_by_tree(variance: Floats, heard: NDArray[np.float32], first_child: ND
                 continue
             known = 1.0 - min(variance[g, s] / parts, 1.0)
             for c in range(first_child[g], first_child[g + 1]):
-                variance[c, s] -= heard[c, s] * known * variance[c, s] ** 2 / parts
+                variance[c, s] -= heard[c, s] * known * (variance[c, s] * variance[c, s]) / parts
 
 
-@kernel
-def block_precision(base: Floats, own: float, joint: float, out: Floats) -> None:
+def block_precision(base: Floats, own: float, joint: float, out: FloatsOut) -> None:
     """Fill the precision of every cumulative count of a region: of its own block of sizes, at least `joint`.
 
     Args:
@@ -84,7 +98,7 @@ def block_precision(base: Floats, own: float, joint: float, out: Floats) -> None
     """
     n = base.shape[0] - 1
     out[n] = joint
-    i = 0
+    i: Whole = 0
     while i < n:
         j = i
         while j < n and base[j] == base[i]:
@@ -94,8 +108,7 @@ def block_precision(base: Floats, own: float, joint: float, out: Floats) -> None
         i = j
 
 
-@kernel
-def isotonic_noise(base: Floats, own: Floats, noise: Floats) -> None:
+def isotonic_noise(base: FloatTable, own: Floats, noise: FloatTableOut) -> None:
     """Lower the variance of cumulative counts to what isotonic regression leaves where few groups have each size.
 
     Where a size has rho groups and an answer the variance v, it is some (4 v rho)^(2/3) / 5, times 0.263 / 0.2 by
@@ -108,22 +121,21 @@ def isotonic_noise(base: Floats, own: Floats, noise: Floats) -> None:
     """
     n = base.shape[1]
     for r in range(base.shape[0]):
-        i = 0
+        i: Whole = 0
         while i < n - 1:
             j = i
             while j < n - 1 and base[r, j] == base[r, i]:
                 j += 1
             block = 0.5 / ((j - i) * own[r])
             for k in range(i, j):
-                low = base[r, k - 3] if k >= 3 else 0.0
+                low: float = base[r, k - 3] if k >= 3 else 0.0
                 high = min(k + 2, n - 1)
                 rho = max(base[r, high] - low, 0.0) / (high - max(k - 3, -1))
-                noise[r, k] = min(noise[r, k], max(block, ISOTONIC * (4.0 * rho / own[r]) ** (2.0 / 3.0)))
+                noise[r, k] = min(noise[r, k], max(block, ISOTONIC * pow(4.0 * rho / own[r], 2.0 / 3.0)))
             i = j
 
 
-@kernel
-def parent_chance(parent: Floats, chance: Floats, part: Floats) -> float:
+def parent_chance(parent: Floats, chance: FloatsOut, part: FloatsOut) -> float:
     """Fill F (1 - F) and the parent's histogram as shares; return how many sizes share it evenly, 1 / sum p^2.
 
     Args:
@@ -132,7 +144,8 @@ def parent_chance(parent: Floats, chance: Floats, part: Floats) -> float:
     """
     n = parent.shape[0] - 1
     of_parent = parent[n]
-    peak, before = 0.0, 0.0
+    peak: float = 0.0
+    before: float = 0.0
     for s in range(n + 1):
         part[s] = max(parent[s] - before, 0.0) / of_parent
         before = parent[s]
@@ -142,15 +155,14 @@ def parent_chance(parent: Floats, chance: Floats, part: Floats) -> float:
     return 1.0 / peak
 
 
-@kernel
 def fit_sibling_spread(
     parent: Floats,
-    base: Floats,
-    noise: Floats,
+    base: FloatTable,
+    noise: FloatTable,
     totals: Floats,
-    shrinks: NDArray[np.bool_],
-    phi: Floats,
-    trust: Floats,
+    shrinks: Bools,
+    phi: FloatsOut,
+    trust: FloatsOut,
 ) -> None:
     """Fill how much siblings differ (phi, per size) and how far each is like the others (trust, 0..1).
 
@@ -162,14 +174,20 @@ def fit_sibling_spread(
         phi, trust: filled.
     """
     n_children, n = base.shape[0], base.shape[1] - 1
-    chance, part = np.empty(n + 1), np.empty(n + 1)
+    chance: FloatsOut = np.empty(n + 1)
+    part: FloatsOut = np.empty(n + 1)
     k = parent_chance(parent, chance, part)
-    above, below = np.empty(n), np.empty(n)
+    above: FloatsOut = np.empty(n)
+    below: FloatsOut = np.empty(n)
     for c in range(n_children):
         trust[c] = 1.0 if shrinks[c] else 0.0
-    for _ in range(TRUST_ROUNDS):
-        phi[:] = PHI_START
-        for _ in range(SPREAD_PASSES):
+    rounds: Whole = TRUST_ROUNDS
+    passes: Whole = SPREAD_PASSES
+    start: float = PHI_START
+    least: float = LEAST_SPREAD
+    for _ in range(rounds):
+        phi[:] = start
+        for _ in range(passes):
             above[:] = 0.0
             below[:] = 0.0
             for c in range(n_children):
@@ -189,23 +207,24 @@ def fit_sibling_spread(
         for c in range(n_children):
             if not shrinks[c]:
                 continue
-            a, odd = totals[c] / parent[n], 0.0
+            a = totals[c] / parent[n]
+            odd: float = 0.0
             random, scale = totals[c] * (1.0 - a), totals[c] * totals[c] * (1.0 - a)
             for s in range(n):
                 off = base[c, s] - a * parent[s]
-                v = max(random * chance[s] + phi[s] * scale, LEAST_SPREAD)
+                v = max(random * chance[s] + phi[s] * scale, least)
                 odd += part[s] * off * off / (noise[c, s] + v)
             trust[c] = min(1.0, (0.5 + k) / (0.5 + k * odd))
 
 
-@kernel
 def excess_of_siblings(
-    answers: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    base: Floats,
-    first_child: NDArray[np.int64],
-    parents: tuple[int, int],
+    answers: IntTable,
+    columns: Ints,
+    totals: Ints,
+    base: FloatTable,
+    first_child: Ints,
+    first: Whole,
+    stop: Whole,
     variance: float,
 ) -> float:
     """Return by how much cumulative shares of siblings differ beyond noise, squared, on average over the groups.
@@ -215,15 +234,17 @@ def excess_of_siblings(
         totals: number of groups of every node.
         base: cumulative counts [node][size].
         first_child: see `Tree.first_child`.
-        parents: first region of their level and the one after the last.
+        first, stop: first region of the parents' level and the one after the last.
         variance: of one answer.
     """
-    excess, scale = 0.0, 0.0
-    for g in range(parents[0], parents[1]):
+    excess: float = 0.0
+    scale: float = 0.0
+    for g in range(first, stop):
         for c in range(first_child[g], first_child[g + 1]):
             if totals[c] == 0:
                 continue
-            random, before = totals[c] * (1.0 - totals[c] / totals[g]), 0.0
+            random = totals[c] * (1.0 - totals[c] / totals[g])
+            before: float = 0.0
             for s in range(min(columns[c], base.shape[1]) - 1):
                 share = base[g, s] / totals[g]
                 off = totals[c] - answers[c, s + 1] - totals[c] * share
@@ -233,9 +254,8 @@ def excess_of_siblings(
     return excess / scale if scale > 0.0 else 0.0
 
 
-@kernel
 def pooled_spread(
-    base: Floats, noise: Floats, first_child: NDArray[np.int64], first: int, stop: int, out: Floats
+    base: FloatTable, noise: FloatTable, first_child: Ints, first: Whole, stop: Whole, out: FloatsOut
 ) -> None:
     """Fill how much the parts of all regions of a level differ from them, per size, with half a standard error.
 
@@ -248,10 +268,14 @@ def pooled_spread(
         out: filled.
     """
     n = base.shape[1] - 1
-    chance, part = np.empty(n + 1), np.empty(n + 1)
-    above, below = np.empty(n), np.empty(n)
-    out[:] = PHI_START
-    for _ in range(SPREAD_PASSES):
+    chance: FloatsOut = np.empty(n + 1)
+    part: FloatsOut = np.empty(n + 1)
+    above: FloatsOut = np.empty(n)
+    below: FloatsOut = np.empty(n)
+    passes: Whole = SPREAD_PASSES
+    start: float = PHI_START
+    out[:] = start
+    for _ in range(passes):
         above[:] = 0.0
         below[:] = 0.0
         for g in range(first, stop):
@@ -267,26 +291,26 @@ def pooled_spread(
                 for s in range(n):
                     known = noise[c, s] + random * chance[s]
                     off = base[c, s] - a * base[g, s]
-                    worth = scale / (known + out[s] * scale) ** 2
+                    spread = known + out[s] * scale
+                    worth = scale / (spread * spread)
                     above[s] += worth * (off * off - known)
                     below[s] += worth * scale
         for s in range(n):
             out[s] = max(above[s] / below[s], 0.0) if below[s] > 0.0 else 0.0
     for s in range(n):
         if below[s] > 0.0:
-            out[s] += DOUBT * np.sqrt(2.0 / below[s])
+            out[s] += DOUBT * sqrt(2.0 / below[s])
 
 
-@kernel
 def shrink_siblings(
-    above: Floats,
-    base: Floats,
-    noise: Floats,
+    above: FloatTable,
+    base: FloatTable,
+    noise: FloatTable,
     totals: Floats,
-    shrinks: NDArray[np.bool_],
+    shrinks: Bools,
     pooled: Floats,
-    out: Floats,
-    variance: Floats,
+    out: FloatTableOut,
+    variance: FloatTableOut,
 ) -> None:
     """Fill cumulative counts of siblings shrunk to their parent's, summing to them, and their variances.
 
@@ -296,26 +320,37 @@ def shrink_siblings(
         pooled: see `pooled_spread`; the variances allow for siblings that differ as much.
         out, variance: filled, a row a child.
     """
-    parent, smooth, parent_variance = above[0], above[1], above[2]
+    parent: Floats = above[0]
+    smooth: Floats = above[1]
+    parent_variance: Floats = above[2]
+    least: float = LEAST_SPREAD
     n_children, n = base.shape[0], base.shape[1] - 1
-    out[:, n] = totals
-    variance[:, n] = 0.0
     if parent[n] == 0.0:
-        out[:] = 0.0
-        variance[:] = 0.0
+        out[:, :] = 0.0
+        variance[:, :] = 0.0
         return
-    phi, trust = np.empty(n), np.empty(n_children)
-    fit_sibling_spread(parent, base, noise, totals, shrinks, phi, trust)
-    chance, part = np.empty(n + 1), np.empty(n + 1)
-    parent_chance(parent, chance, part)
-    lack, loose = smooth[:n].copy(), np.zeros(n)
-    inverse = np.empty((n_children, n))
     for c in range(n_children):
-        a, sure = totals[c] / parent[n], trust[c] ** 4
+        out[c, n] = totals[c]
+        variance[c, n] = 0.0
+    phi: FloatsOut = np.empty(n)
+    trust: FloatsOut = np.empty(n_children)
+    fit_sibling_spread(parent, base, noise, totals, shrinks, phi, trust)
+    chance: FloatsOut = np.empty(n + 1)
+    part: FloatsOut = np.empty(n + 1)
+    parent_chance(parent, chance, part)
+    lack: FloatsOut = np.empty(n)
+    loose: FloatsOut = np.zeros(n)
+    for s in range(n):
+        lack[s] = smooth[s]
+    inverse: FloatTableOut = np.empty((n_children, n))
+    for c in range(n_children):
+        a = totals[c] / parent[n]
+        twice = trust[c] * trust[c]
+        sure = twice * twice
         random, scale = totals[c] * (1.0 - a), totals[c] * totals[c] * (1.0 - a)
         for s in range(n):
             w = 1.0 / noise[c, s]
-            u = sure / max(random * chance[s] + phi[s] * scale, LEAST_SPREAD)
+            u = sure / max(random * chance[s] + phi[s] * scale, least)
             pull = u * a / (w + u)
             inverse[c, s] = 1.0 / (w + u) if totals[c] > 0.0 else 0.0
             wide = max((random * chance[s] + pooled[s] * scale) * u, 1.0)

@@ -76,8 +76,12 @@ def match_groups(parent: Groups, children: Sequence[Groups], n_sizes: int) -> li
     most = 4 * (len(size) + len(parent.size) * len(children)) + 16
     out = np.empty((most, 4))
     n = match_runs(
-        (parent.size, parent.count, size[order], count[order].copy()),
-        (parent.variance, variance[order]),
+        parent.size,
+        parent.count,
+        size[order],
+        count[order],
+        parent.variance,
+        variance[order],
         child[order],
         out,
     )
@@ -87,7 +91,7 @@ def match_groups(parent: Groups, children: Sequence[Groups], n_sizes: int) -> li
     rows, new = rows[again], new[again].astype(np.int64)
     bounds = np.searchsorted(rows[:, 0], np.arange(len(children) + 1))
     cut = [slice(bounds[c], bounds[c + 1]) for c in range(len(children))]
-    return [Groups(new[here], rows[here, 2], rows[here, 3].astype(np.int64)) for here in cut]
+    return [Groups(new[here], rows[here, 2].copy(), rows[here, 3].astype(np.int64)) for here in cut]
 
 
 Draw = Callable[[int, tuple[int, ...]], Ints]

@@ -141,7 +141,7 @@ def smooth_counts(
         block_precision(smooth[node], 1.0 / variances[node], joint[node], precision[node])
     root = smooth[0]
     for i in range(rounds):
-        fit_tree_rows(smooth, tree.first_child, solver.own, solver.share)
+        fit_tree_rows(smooth, tree.first_child, solver.own[:, None], solver.share[:, None])
         smooth = _isotonic_to_totals(smooth, high)
         root = smooth[0].copy() if i == 0 else root
     smooth[0] = root
@@ -414,9 +414,9 @@ def _body(answers: Answers, steady: Ints, shrinks: NDArray[np.bool_]) -> Body:
     alike = np.ones(tree.n_levels, dtype=np.bool_)
     for level in range(1, tree.n_levels):
         above = tree.columns(level - 1)
-        parents, variance = (above.start, above.stop), answers.variance(level)
+        variance = answers.variance(level)
         own = answers.noisy, answers.choice.columns, totals
-        excess = excess_of_siblings(*own, base.values, tree.first_child, parents, variance)
+        excess = excess_of_siblings(*own, base.values, tree.first_child, above.start, above.stop, variance)
         alike[level] = excess <= UNLIKE
     final, of_final = shrink_to_parent(tree, base, shrinks & alike[tree.level_of])
     del base

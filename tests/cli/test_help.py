@@ -9,7 +9,7 @@ import pytest
 
 from topdown.cli import COMMANDS, group
 
-HEAVY = ("pandas", "scipy", "numba", "pyarrow", "matplotlib", "numpy", "flint", "rich")
+HEAVY = ("pandas", "scipy", "pyarrow", "matplotlib", "numpy", "flint", "rich")
 NAMES = [name for names in COMMANDS.values() for name in names]
 
 

@@ -12,7 +12,6 @@ from pgsr.cli import spread_lists
 from tests.helpers.commands import run_pgsr
 
 FORBIDDEN = (
-    "numba",
     "scipy",
     "pyarrow",
     "pandas",

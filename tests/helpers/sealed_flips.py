@@ -181,7 +181,7 @@ ONLY_ITS_MAKER_KNOWS = {
         "residual_persons",
         "why",
     },
-    CERTIFICATE: {"engine", "numba", "numpy", "pyarrow", "python", "scipy", "topdown"},
+    CERTIFICATE: {"engine", "numpy", "pyarrow", "python", "scipy", "topdown"},
     "measurements/journal.json": {"layout"},
     LEDGER: {"time", "hash", "prev", "rho_limit", "epsilon_limit", "delta_limit", "limit_reason"},
 }

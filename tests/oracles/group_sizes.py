@@ -8,13 +8,13 @@ from itertools import pairwise, product
 from math import exp, floor, lgamma, log, log1p, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgsr import Tree, tree_of
-from pgsr.estimators import LEAST_SPREAD, PHI_START, SPREAD_PASSES, TRUST_ROUNDS, kernel
+from pgsr.estimators import LEAST_SPREAD, PHI_START, SPREAD_PASSES, TRUST_ROUNDS
 from pgsr.exact_arguments import scaled_weights, squared_cost
 from pgsr.hierarchy import check_matrix
 from pgsr.sensitivity_audit import compositions
+from tests.oracles.kernels_tables import tables_down
 from topdown.arrays import Floats, Ints
 
 
@@ -225,7 +225,7 @@ def table_optimum(
     weights: Sequence[int | Fraction] | None = None,
     radius: int | None = None,
 ) -> tuple[Ints, int | Fraction] | None:
-    """Return counts and cost by compiled cost tables, the paper's method at its best.
+    """Return counts and cost by cost tables, the paper's method at its best.
 
     Args:
         levels, noisy, total, weights: as in `tree.tree_optimum`.
@@ -249,83 +249,6 @@ def table_optimum(
     if not tables_down(a, w, tree.first_child, low, high, total, width, counts):
         return None
     return counts, squared_cost(w[None, :], counts - a, denominator)
-
-
-@kernel
-def tables_up(
-    a: Ints,
-    w: Ints,
-    first_child: Ints,
-    low: Ints,
-    high: Ints,
-    slopes: Ints,
-    pool: Ints,
-    narrowed: NDArray[np.int64],
-) -> bool:
-    """Fill each node's slopes tau(v + 1) - tau(v) over its domain, which shrinks to what its children allow."""
-    n_nodes = a.shape[0]
-    n_inner = first_child.shape[0] - 1
-    for g in range(n_nodes - 1, -1, -1):
-        narrowed[g, 0], narrowed[g, 1] = low[g], high[g]
-        skip = 0
-        if g < n_inner:
-            least, k = 0, 0
-            for c in range(first_child[g], first_child[g + 1]):
-                least += narrowed[c, 0]
-                for j in range(narrowed[c, 1] - narrowed[c, 0]):
-                    pool[k] = slopes[c, j]
-                    k += 1
-            pool[:k].sort()
-            narrowed[g, 0] = max(low[g], least)
-            narrowed[g, 1] = min(high[g], least + k)
-            if narrowed[g, 1] < narrowed[g, 0]:
-                return False
-            skip = narrowed[g, 0] - least
-        for j in range(narrowed[g, 1] - narrowed[g, 0]):
-            own = w[g] * (2 * (narrowed[g, 0] + j - a[g]) + 1)
-            slopes[g, j] = own + (pool[skip + j] if g < n_inner else 0)
-    return True
-
-
-@kernel
-def tables_down(
-    a: Ints, w: Ints, first_child: Ints, low: Ints, high: Ints, total: int, width: int, counts: Ints
-) -> bool:
-    """Fill the counts: tables of all sizes, the root's merge at `total`, then the argmins top down."""
-    n_sizes, n_nodes = a.shape
-    n_inner = first_child.shape[0] - 1
-    slopes = np.empty((n_sizes, n_nodes, width), dtype=np.int64)
-    narrowed = np.empty((n_sizes, n_nodes, 2), dtype=np.int64)
-    pool = np.empty(max(n_nodes, n_sizes) * width, dtype=np.int64)
-    owner = np.empty(max(n_nodes, n_sizes) * width, dtype=np.int64)
-    for s in range(n_sizes):
-        if not tables_up(a[s], w, first_child, low[s], high[s], slopes[s], pool, narrowed[s]):
-            return False
-    spare, k = total, 0
-    for s in range(n_sizes):
-        counts[s, 0] = narrowed[s, 0, 0]
-        spare -= counts[s, 0]
-        for j in range(narrowed[s, 0, 1] - narrowed[s, 0, 0]):
-            pool[k], owner[k] = slopes[s, 0, j], s
-            k += 1
-    if spare < 0 or spare > k:
-        return False
-    order = np.argsort(pool[:k], kind="mergesort")
-    for i in range(spare):
-        counts[owner[order[i]], 0] += 1
-    for s in range(n_sizes):
-        for g in range(n_inner):
-            spare, k = counts[s, g], 0
-            for c in range(first_child[g], first_child[g + 1]):
-                counts[s, c] = narrowed[s, c, 0]
-                spare -= counts[s, c]
-                for j in range(narrowed[s, c, 1] - narrowed[s, c, 0]):
-                    pool[k], owner[k] = slopes[s, c, j], c
-                    k += 1
-            order = np.argsort(pool[:k], kind="mergesort")
-            for i in range(spare):
-                counts[s, owner[order[i]]] += 1
-    return True
 
 
 def model_by_gurobi(tree: Tree, noisy: object, total: int, *, cumulative: bool) -> int:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         real_noise,
         refuse_large,
     )
-    from topdown.app.pipeline import RunOptions, generate_release, report_slow_kernels, solve_release
+    from topdown.app.pipeline import RunOptions, generate_release, solve_release
     from topdown.app.plan_summary import (
         budget_grid,
         fitted_by_no_pass,
@@ -242,7 +242,6 @@ __all__ = [
     "reference",
     "refuse_large",
     "refuse_mixed",
-    "report_slow_kernels",
     "require_release",
     "run_file_text",
     "run_in_folder",

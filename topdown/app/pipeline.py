@@ -29,7 +29,7 @@ from topdown.process import check_stopped
 from topdown.progress import Event, Report, silent
 from topdown.publish.publish_release import OptionalFiles, PublishOptions, publish
 from topdown.publish.release_certificate import certified_privacy
-from topdown.resources import slow_kernels
+from topdown.resources import report_slow_kernels
 from topdown.solve.extend.extension_checks import check_stages
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.solve_stage import check_solve, solve_folder, try_exact_statistics, write_document
@@ -272,7 +272,7 @@ def _measure_once(
     remove_preflight(out)
     if not measured_before:
         check_memory(prepared.plan)
-    report_slow_kernels(report)
+    report_slow_kernels("topdown", report)
     privacy = clock.run("account", lambda: certified_privacy(prepared.context.policy))
     if not measured_before:
         report(Event("preflight", 0, 1, "a few areas with made-up people"))
@@ -327,9 +327,3 @@ def _solve_in_workers(
     solved = solve_folder(release, context, work=work, workers=workers, report=report)
     write_document(release / "solve.json", solved.document)
     return solved
-
-
-def report_slow_kernels(report: Report = silent) -> None:
-    """Say which kernels run as plain Python, many times slower, if any does."""
-    if slow := slow_kernels("topdown"):
-        report(Event("kernels", 1, 1, slow))

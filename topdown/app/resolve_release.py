@@ -15,7 +15,6 @@ from topdown.app.pipeline import (
     finish_release,
     locked_folder,
     measured_checks,
-    report_slow_kernels,
 )
 from topdown.errors import CertificateError, ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
@@ -33,7 +32,7 @@ from topdown.process import signals_as_interrupt
 from topdown.progress import Report, silent
 from topdown.publish.release_certificate import certified_privacy
 from topdown.publish.release_files import write_bytes
-from topdown.resources import find
+from topdown.resources import find, report_slow_kernels
 from topdown.solve.tree.coverage import check_intervals
 from topdown.workers import ExecutorChoice
 
@@ -196,7 +195,7 @@ def _solve_measurement_again(
     with locked_folder(out):
         _copy_measurement(source, out, context, book)
         _refuse_unsound(out)
-        report_slow_kernels(options.report)
+        report_slow_kernels("topdown", options.report)
         privacy = clock.run("account", lambda: certified_privacy(context.policy))
         paid = privacy, _measured_before(out, context)
         return finish_release(context, out, book, paid, clock, options)

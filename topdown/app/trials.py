@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from topdown.app.calls import PathText, checked_language, path_of, public_function, records_source
-from topdown.app.pipeline import report_slow_kernels
 from topdown.app.plan_summary import mean_deviations
 from topdown.app.planned import Planned, opened_again
 from topdown.errors import ConfigError, InternalError
@@ -34,6 +33,7 @@ from topdown.progress import Event, Report, silent
 from topdown.publish import written
 from topdown.publish.release_tables import workload
 from topdown.publish.table_intervals import is_exact
+from topdown.resources import report_slow_kernels
 from topdown.solve.solved_parts import Tally
 from topdown.solve.tree.coverage import choose_levels, lattice_form
 
@@ -103,7 +103,7 @@ def simulate(
         seed=DEFAULT_SEED if seed is None else seed,
         truth_is_public=truth_is_public,
     )
-    report_slow_kernels(report)
+    report_slow_kernels("topdown", report)
     if target is not None:
         folder.begin_simulation_folder(target)
     errors, solved = ErrorSums(simulation), Tally()

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from msgspec import to_builtins
 
-from topdown.app.pipeline import report_slow_kernels
 from topdown.errors import TopdownError
 from topdown.inputs import label_positions
 from topdown.measure.released import read_table_rows, released_counts
@@ -25,6 +24,7 @@ from topdown.progress import Report, silent
 from topdown.publish.publish_release import verified_in
 from topdown.publish.release_tables import table_path, workload
 from topdown.publish.table_intervals import EstimateSource
+from topdown.resources import report_slow_kernels
 from topdown.solve import SecondSolve, compare_with_published, open_release, solve_folder
 from topdown.solve.second_solve import ComparedSplit
 from topdown.solve.solve_stage import report_lost_workers
@@ -80,7 +80,7 @@ def verify_and_solve(release: Path, *, workers: ExecutorChoice = 1, report: Repo
 
 
 def _solve_and_compare(release: Path, workers: Executor, report: Report, out: Findings) -> str:
-    report_slow_kernels(report)
+    report_slow_kernels("topdown", report)
     try:
         context = load_context(release)
         solver = open_release(release, context)

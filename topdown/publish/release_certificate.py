@@ -175,7 +175,7 @@ CERTIFICATE = "certificate.json"
 NOTHING_CERTIFIED = CertifiedPrivacy()
 
 
-SOFTWARE = ("numba", "numpy", "pyarrow", "scipy")
+SOFTWARE = ("numpy", "pyarrow", "scipy")
 
 
 DELTA_DIGITS = 10

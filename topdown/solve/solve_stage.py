@@ -373,7 +373,7 @@ def write_document(path: Path, document: Solve) -> None:
     part.replace(path)
 
 
-_COMPUTING = ("numpy", "scipy", "numba")
+_COMPUTING = ("numpy", "scipy")
 
 
 def open_release(release: Path, context: PublicContext) -> TreeSolver:

@@ -484,7 +484,7 @@ FILE = "certificate.json"
 _OTHER = {"type", "version", "engine", "privacy", "software"}
 
 
-_SOFTWARE = ("numba", "numpy", "pyarrow", "python", "scipy", "topdown")
+_SOFTWARE = ("numpy", "pyarrow", "python", "scipy", "topdown")
 
 
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,40}|not installed")

@@ -25,7 +25,7 @@ from topdown.errors import ConfigError
 from topdown.process import use_system_allocator
 from topdown.workers.tasks import Pending, RemoteWorkers, ReportLoss, WorkerLostError, refuse_confidential
 
-COMPARED_PACKAGES = ("census-topdown", "numpy", "scipy", "numba", "pyarrow")
+COMPARED_PACKAGES = ("census-topdown", "numpy", "scipy", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Machine:
 
     Args:
         host: its name.
-        kind: what decides the bytes: versions, the processor that kernels are compiled for, kernels of the BLAS.
+        kind: what decides the bytes: versions, what NumPy uses of the processor, kernels of the BLAS.
         plan: SHA-256 of the folder's plan.json, in hex; "" if it is not there.
     """
 
@@ -47,7 +47,7 @@ def describe_machine(folder: Path) -> Machine:
     """Return this machine; `folder` holds a plan."""
     for library in ("numpy", "scipy.linalg"):  # each brings a BLAS of its own
         import_module(library)
-    native = import_module("llvmlite.binding")
+    found = import_module("numpy").show_config(mode="dicts")["SIMD Extensions"]["found"]
     kind = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
     kind |= {name: version(name) for name in COMPARED_PACKAGES}
     blas = {
@@ -55,7 +55,7 @@ def describe_machine(folder: Path) -> Machine:
         for one in threadpool_info()
         if one["user_api"] == "blas"
     }
-    kind |= {"processor": native.get_host_cpu_name(), "BLAS": ", ".join(sorted(blas))}
+    kind |= {"processor": ", ".join(found), "BLAS": ", ".join(sorted(blas))}
     try:
         plan = hashlib.sha256((folder / "plan.json").read_bytes()).hexdigest()
     except OSError:

@@ -15,7 +15,7 @@ import pgsr
 import topdown
 
 MOST_NAMES = 35
-HEAVY = {"numpy", "pyarrow", "pandas", "scipy", "numba", "click", "msgspec"}
+HEAVY = {"numpy", "pyarrow", "pandas", "scipy", "click", "msgspec"}
 LOADED = "import sys, topdown; print(*{name.partition('.')[0] for name in sys.modules})"
 ROOMS = """
 import topdown.plan.preparation

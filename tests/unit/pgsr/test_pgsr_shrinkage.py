@@ -104,7 +104,7 @@ def test_least_squares_by_rows_is_that_by_columns(population, seed):
         TreeLeastSquares(tree, rng.uniform(0.1, 5, tree.n_nodes)),
     )
     rows = np.ascontiguousarray(target.T)
-    fit_tree_rows(rows, tree.first_child, solver.own, solver.share)
+    fit_tree_rows(rows, tree.first_child, solver.own[:, None], solver.share[:, None])
     assert pytest.approx(rows) == solver.fit(target).T
 
 

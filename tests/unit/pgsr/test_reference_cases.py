@@ -173,7 +173,7 @@ def test_equal_optima_of_model_1_differ_in_model_2():
     """M_c^dp solves Model 1 and stops: here its answer costs 44 in Model 2, where 40 and 42 are as good to it."""
     case = CASES["model2"][1]
     tree, noisy = tree_of(case["levels"]), np.array(case["noisy_cum"])
-    rows = np.empty_like(noisy.T)
+    rows = np.empty(noisy.T.shape, dtype=np.int64)
     isotonic_rows(np.ascontiguousarray(noisy.T), case["G"], rows)
     histograms = np.diff(rows.T, axis=0, prepend=0)
     costs = [

@@ -14,7 +14,7 @@ NUMPY_ALLOWED = {
     *("ndarray", "int32", "int64", "uint16", "uint64"),
     *("arange", "array", "empty", "flatnonzero", "frombuffer", "repeat", "searchsorted", "take"),
 }
-MODULES_BANNED = {"cmath", "decimal", "math", "random", "scipy", "statistics", "numba"}
+MODULES_BANNED = {"cmath", "decimal", "math", "random", "scipy", "statistics"}
 NAMES_BANNED = {"complex", "eval", "exec", "float", "pow", "round"}
 METHODS_BANNED = {"__float__", "__truediv__", "mean", "std", "truediv", "true_divide", "var"}
 

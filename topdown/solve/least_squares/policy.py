@@ -40,8 +40,9 @@ def have_common_point(problem: Problem) -> bool | None:
     """Tell whether some table breaks no constraint by more than `APART_PERSONS`; None if HiGHS cannot tell."""
     s = standard_form(replace(problem, compared=SoftRules.none(*problem.shape)))
     n, own = len(s.entries), len(s.entries)  # the first rows of `below` are signs, which are never given up
-    give = lambda rows, sign: sparse.hstack([sign * rows, -np.ones((rows.shape[0], 1))])  # noqa: E731
-    rows = sparse.vstack([give(s.below[own:], 1.0), give(s.equal, 1.0), give(s.equal, -1.0)], format="csc")
+    parts = ((1.0, s.below[own:]), (1.0, s.equal), (-1.0, s.equal))
+    given = [sparse.hstack([sign * part, -np.ones((part.shape[0], 1))]) for sign, part in parts]
+    rows = sparse.vstack(given, format="csc")
     most = np.concatenate([s.limit[own:], s.equal_to, -s.equal_to])
     none = (sparse.csr_array((0, n + 1)), np.zeros(0))
     found = minimise_linear(np.append(np.zeros(n), 1.0), (rows, most), none, np.append(-s.limit[:own], 0.0))
