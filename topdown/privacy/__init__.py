@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         draw_one,
         has_table,
         locate,
-        table_fingerprint,
         table_of,
     )
     from topdown.privacy.statement import (
@@ -90,7 +89,6 @@ __all__ = [
     "significant",
     "stated_changes",
     "steps_between",
-    "table_fingerprint",
     "table_of",
     "tail_sums",
     "threshold",
