@@ -11,9 +11,10 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from topdown.errors import ConfigError
+from topdown.formats.common import TruthKind
 
 SUFFIX = ".made-up.json"
 STAMP = "NOT-A-RELEASE"
@@ -34,7 +35,7 @@ class Origin:
         generator, seed: what made the table up; empty and None otherwise.
     """
 
-    kind: Literal["made_up", "release", "public"]
+    kind: TruthKind
     name: str
     sha256: str
     reason: str = ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from topdown.privacy import Neighbours
+from topdown.formats import Neighbours
 from topdown.privacy.accountant import ComposedEvent, PureDP, ReleaseEvent
 from topdown.selection import (
     FAILING,

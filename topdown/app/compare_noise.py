@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from topdown.app.noise_law import LARGEST_DELTA
 from topdown.errors import ConfigError, InternalError
 from topdown.formats import plan_documents
 from topdown.formats.common import LossName
+from topdown.formats.plan_documents import Better, Method, Than
 from topdown.optimal_noise.design import optimal_law
 from topdown.optimal_noise.noise_request import LARGEST_EPSILON, SMALLEST_DELTA, NoiseRequest, Promise, Square
 from topdown.optimal_noise.splits import (
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
 
 
 _DIGITS = 6
-
-
-Better = Literal["discrete_gaussian", "optimal", "neither"]
-
-
-Than = Literal["less", "more", "open"]
 
 
 EPSILON_OF_A_PLAN = (
@@ -322,9 +317,6 @@ _GRID = 1 << 40
 
 
 _NUDGES = (Fraction(1, 10**6), Fraction(1, 10**4), Fraction(1, 10**3), Fraction(1, 100))
-
-
-Method = Literal["composed losses", "sums"]
 
 
 Counts = Mapping[Fraction, int]

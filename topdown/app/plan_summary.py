@@ -18,7 +18,7 @@ from topdown.app.compare_noise import USUAL_DELTA, budget_for, gaussian_needs
 from topdown.app.pipeline import check_one_ledger
 from topdown.app.resource_needs import estimate_needs, memory_warning
 from topdown.errors import BudgetError, ConfigError, InternalError
-from topdown.formats.common import EstimateOfLevel
+from topdown.formats.common import EstimateOfLevel, LossName
 from topdown.formats.plan_documents import (
     ExpectedAccuracy,
     ExtendedBase,
@@ -47,7 +47,7 @@ from topdown.plan import (
     calibrate_noise,
     read_plan,
 )
-from topdown.privacy.laws import LAWS, LossName
+from topdown.privacy.laws import LAWS
 from topdown.privacy.ledger import LEDGER_VERSION, Opened, over_budget, read_ledger
 from topdown.publish.release_certificate import (
     certified_loss,

@@ -24,6 +24,7 @@ from topdown.app.plan_summary import budget_grid, expected_errors, plan_summary
 from topdown.app.resource_needs import check_memory
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
+from topdown.formats.common import Neighbours
 from topdown.formats.decision_pages import decision_html
 from topdown.formats.plan_documents import (
     ChangedValue,
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from topdown.plan import Plan
     from topdown.plan.settings import Settings
     from topdown.privacy.exact_values import Exact, Threshold
-    from topdown.privacy.relation import Neighbours
 
 
 @dataclass(frozen=True, eq=False)

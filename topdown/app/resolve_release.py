@@ -6,7 +6,7 @@ import json
 import shutil
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from topdown.app.calls import PathText, checked_language, checked_workers, path_of, public_function
 from topdown.app.pipeline import (
@@ -19,6 +19,7 @@ from topdown.app.pipeline import (
 from topdown.errors import CertificateError, ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.command_documents import GenerateResult
+from topdown.formats.common import Targets
 from topdown.made_up import refuse_simulation
 from topdown.measure import MeasureResult
 from topdown.plan import Plan, PublicContext, SolveChanges, exact_paths, load_context, make_resolved_plan
@@ -119,7 +120,7 @@ def resolve(
     out: PathText,
     *,
     settings: PathText | None = None,
-    targets: Literal["own", "tree"] | None = None,
+    targets: Targets | None = None,
     coverage: Threshold | None = None,
     name: str = "resolved",
     ledger: PathText | None = None,

@@ -7,7 +7,7 @@ from topdown.lazy import lazy_face
 if TYPE_CHECKING:
     from topdown.formats.accuracy_documents import IntervalsHeld
     from topdown.formats.caps import parse_exact, typed_number
-    from topdown.formats.common import Count, EstimateOfLevel, LawName, Mechanism, Part, Rational
+    from topdown.formats.common import Count, EstimateOfLevel, LawName, Mechanism, Neighbours, Part, Rational
     from topdown.formats.json_schema import (
         DOCUMENTS,
         document_names,
@@ -44,6 +44,7 @@ __all__ = [
     "InvariantRules",
     "LawName",
     "Mechanism",
+    "Neighbours",
     "Part",
     "Plan",
     "Rational",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from topdown.formats.common import Count, Part, Positive, Rational, Sha256
+from topdown.formats.common import Count, Part, Positive, Rational, Sha256, Targets, TruthKind
 from topdown.formats.release_documents import InvariantKindName
 from topdown.notebook import card
 
@@ -132,7 +132,7 @@ class Evaluation(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown
 class Truth(Part, frozen=True, kw_only=True):
     """What was simulated on, and why that is nobody's secret."""
 
-    kind: Literal["made_up", "release", "public"]
+    kind: TruthKind
     name: str
     sha256: Sha256
     reason: str
@@ -254,7 +254,7 @@ class Tune(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.tune"
     plan_hash: Sha256
     budget: Rational
     loss: Rational
-    compared: Literal["own", "tree"]
+    compared: Targets
     levels: list[TunedLevel]
     deviations: list[TunedDeviation]
 

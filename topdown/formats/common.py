@@ -69,11 +69,18 @@ class ReleaseNames(Part, frozen=True, kw_only=True):
     licence: Annotated[str, Meta(description="Of the data")] | UnsetType = UNSET
 
 
+Targets = Literal["own", "tree"]
+"""What splits are fitted to: each area's own measurements, or one estimate of the whole tree."""
+
+
+TruthKind = Literal["made_up", "release", "public"]
+
+
 class EstimateOfLevel(Part, frozen=True, kw_only=True):
     """What the splits into one level are fitted to; `why` where that is not the tree estimate."""
 
     level: str
-    targets: Literal["own", "tree"]
+    targets: Targets
     why: str
 
 

@@ -203,6 +203,16 @@ class ChangeStatus(Part, frozen=True, kw_only=True):
     exact: list[str]
 
 
+Than = Literal["less", "more", "open"]
+"""How much variance discrete Gaussian noise needs for the same promise; open is what quick bounds leave open."""
+
+
+Better = Literal["discrete_gaussian", "optimal", "neither"]
+
+
+Method = Literal["composed losses", "sums"]
+
+
 class PlannedPrivacy(Part, frozen=True, kw_only=True):
     """What the plan costs."""
 
@@ -214,7 +224,7 @@ class PlannedPrivacy(Part, frozen=True, kw_only=True):
     loss_with_base: Rational
     delta: Rational | UnsetType = UNSET
     composed: Composed | UnsetType = UNSET
-    gaussian_needs: Literal["less", "more", "open"] | UnsetType = UNSET
+    gaussian_needs: Than | UnsetType = UNSET
     certified: CertifiedLoss
     usual: dict[str, Annotated[str, Meta(pattern="^[0-9.]+$")]]
     public_facts: bool
@@ -278,8 +288,8 @@ class ComparedNoise(Part, frozen=True, kw_only=True):
     n_counts_moved: Positive
     gaussian_delta: Up
     optimal_delta: Up
-    method: Literal["composed losses", "sums"]
-    better: Literal["discrete_gaussian", "optimal", "neither"]
+    method: Method
+    better: Better
     queries: Annotated[list[QueryNoise], Meta(min_length=1)]
 
 

@@ -25,6 +25,7 @@ from topdown.formats.common import (
     Secrets,
     Sha256,
     Step,
+    Targets,
 )
 
 LISTED_ENDS = ("listed_low", "listed_high")
@@ -188,7 +189,7 @@ class PlanBase(BaseRelease, frozen=True, kw_only=True):
 class PlanEstimates(Part, frozen=True, kw_only=True):
     """What splits are fitted to, and the coverage of the intervals in the tables."""
 
-    targets: Literal["own", "tree"]
+    targets: Targets
     coverage: Rational | UnsetType = UNSET
 
 

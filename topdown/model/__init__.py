@@ -81,7 +81,6 @@ if TYPE_CHECKING:
     from topdown.model.neighbour_analysis import (
         BOUNDLESS,
         BoundRule,
-        ChangeKind,
         KnownStatistic,
         NeighbourChange,
         Values,
@@ -130,7 +129,6 @@ __all__ = [
     "Basis",
     "BoundRule",
     "CellPartition",
-    "ChangeKind",
     "Codes",
     "ColumnBound",
     "ConstraintRow",

@@ -27,12 +27,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
+from topdown.formats.common import SecretKind, Status
 from topdown.model.cell_sets import crossing_pairs, distinct_rows, laminar_family
 from topdown.model.geography import Geography
 from topdown.model.query import ValueGroups
@@ -325,12 +326,6 @@ def _replaceable_pairs(moving: Bools, fixed: Bools, sets: Bools) -> Bools:
     return out
 
 
-ChangeKind = Literal["presence", "everything", "attribute", "within_level"]
-
-
-ChangeStatus = Literal["protected", "conditional", "disclosed"]
-
-
 @dataclass(frozen=True)
 class KnownStatistic:
     """An exact statistic: the level (from the root, 0) and how its query groups the values of attributes."""
@@ -354,9 +349,9 @@ class NeighbourChange:
             alters; of what excludes every change if public facts leave none.
     """
 
-    kind: ChangeKind
+    kind: SecretKind
     of: str
-    status: ChangeStatus
+    status: Status
     exact: tuple[str, ...]
 
 
@@ -449,15 +444,15 @@ class _NeighbourAnalysis:
         return self._change("within_level", name, possible, agrees=agrees, altered=altered, fixed=fixed)
 
     def _change(
-        self, kind: ChangeKind, of: str, possible: bool, *, agrees: bool, altered: list[str], fixed: list[str]
+        self, kind: SecretKind, of: str, possible: bool, *, agrees: bool, altered: list[str], fixed: list[str]
     ) -> NeighbourChange:
         if not possible:
             return NeighbourChange(kind, of, "disclosed", self._excluding(kind, of))
         names = tuple(dict.fromkeys([*altered, *fixed]))
-        status: ChangeStatus = "disclosed" if not agrees else "conditional" if names else "protected"
+        status: Status = "disclosed" if not agrees else "conditional" if names else "protected"
         return NeighbourChange(kind, of, status, names)
 
-    def _excluding(self, kind: ChangeKind, of: str) -> tuple[str, ...]:
+    def _excluding(self, kind: SecretKind, of: str) -> tuple[str, ...]:
         """Name what excludes every change of a kind: too few places or values, or the rules about records."""
         geography, schema, rules = self.geography, self.schema, self.places.closing
         if kind == "within_level":

@@ -12,18 +12,18 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import sqrt
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from topdown.errors import ConfigError
 from topdown.formats import json_bytes
 from topdown.formats.caps import PLAN_BYTES, read_json
-from topdown.formats.common import LawName, LossName, Mechanism
+from topdown.formats.common import LawName, LossName, Mechanism, Neighbours, Targets
 from topdown.formats.strict_toml import dec_hook, enc_hook
 from topdown.model import KINDS, Invariants, Query, Schema, parse_query
 from topdown.privacy.laws import LAWS, law_of_mechanism
-from topdown.privacy.relation import Neighbours, Relation
+from topdown.privacy.relation import Relation
 
 VERSION = 2  # of plan.json
 MEASURED_PLAN = (
@@ -155,7 +155,7 @@ class Base:
 class Estimates:
     """What splits are fitted to, and the coverage of the intervals in the tables; None: there are none."""
 
-    targets: Literal["own", "tree"] = "own"
+    targets: Targets = "own"
     coverage: Fraction | None = None
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from topdown.arrays import Bools
 from topdown.errors import ConfigError, TopdownError
+from topdown.formats.common import Neighbours
 from topdown.formats.strict_toml import add_location, locating_errors, toml_text
 from topdown.inputs import (
     MemoryTable,
@@ -74,7 +75,6 @@ from topdown.resources import find
 
 if TYPE_CHECKING:
     from topdown.formats.common import Mechanism
-    from topdown.privacy.relation import Neighbours
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
 
 from topdown.errors import ConfigError
+from topdown.formats.common import Targets
 from topdown.formats.strict_toml import Chance, exact_text
 from topdown.model import parse_query
 from topdown.output_paths import checked_name
@@ -30,7 +30,7 @@ class SolveChanges:
     """
 
     settings: Settings | None = None
-    targets: Literal["own", "tree"] | None = None
+    targets: Targets | None = None
     coverage: Fraction | None = None
     name: str = "resolved"
 

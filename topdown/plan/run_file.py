@@ -12,14 +12,13 @@ from msgspec import Struct
 
 from topdown.errors import ConfigError, TopdownError
 from topdown.formats.caps import ATTRIBUTES, EXACT_STATISTICS, LEVELS
-from topdown.formats.common import Mechanism
+from topdown.formats.common import Mechanism, Neighbours
 from topdown.formats.strict_toml import add_location, read_toml
 from topdown.inputs import ControlTotals, ValueLabels, locate_table
 from topdown.model import Attribute, Invariants, InvariantsFile, Schema
 from topdown.output_paths import checked_name, checked_path, refuse_same_file
 from topdown.plan.settings import Budget, EstimatesTable, LevelTable
 from topdown.privacy.ledger import Limits
-from topdown.privacy.relation import Neighbours
 from topdown.resources import find
 
 

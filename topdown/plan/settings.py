@@ -13,12 +13,11 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from topdown.errors import ConfigError
-from topdown.formats.common import Mechanism
+from topdown.formats.common import Mechanism, Neighbours, Targets
 from topdown.formats.strict_toml import Chance, exact_text, read_toml
 from topdown.model import Attribute, Schema
 from topdown.notebook import card
 from topdown.privacy.exact_values import rational
-from topdown.privacy.relation import Neighbours
 from topdown.resources import find
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class EstimatesTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     `tuned_for` says which targets the shares were tuned for; it changes no release, but `plan` warns of others.
     """
 
-    targets: Literal["own", "tree"] = "own"
+    targets: Targets = "own"
     coverage: Chance | None = None
     tuned_for: Literal["", "own", "tree"] = ""
 

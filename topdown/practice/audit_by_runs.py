@@ -18,8 +18,9 @@ from threadpoolctl import threadpool_limits
 from topdown import __version__
 from topdown.errors import ConfigError
 from topdown.formats import privacy_documents as form
+from topdown.formats.common import SecretKind
 from topdown.formats.privacy_documents import ScoreName
-from topdown.model import ChangeKind, NeighbourChange
+from topdown.model import NeighbourChange
 from topdown.plan import PublicContext
 from topdown.practice.judge_guesses import (
     LikelihoodRatios,
@@ -262,7 +263,7 @@ def _all_tests(views: Iterable[AuditView]) -> list[ShownLoss]:
 
 
 def _pair_document(
-    context: PublicContext, audited: AuditedPair, name: dict[tuple[ChangeKind, str], str]
+    context: PublicContext, audited: AuditedPair, name: dict[tuple[SecretKind, str], str]
 ) -> form.Pair:
     pair = audited.pair
     return form.Pair(

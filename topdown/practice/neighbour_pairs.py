@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from topdown.arrays import Bools, Ints
-from topdown.model import ChangeKind, ConstraintSystem, NeighbourChange, Query, on_axis
+from topdown.formats.common import SecretKind
+from topdown.model import ConstraintSystem, NeighbourChange, Query, on_axis
 from topdown.plan import PublicContext
 
 
@@ -121,7 +122,7 @@ class NeighbourPair:
         targets: what the pair was chosen for.
     """
 
-    kind: ChangeKind
+    kind: SecretKind
     of: str
     gone: LeafPlace
     come: LeafPlace | None
@@ -153,7 +154,7 @@ def find_pairs(
     """
     finder = _PairFinder(context, np.random.Generator(np.random.PCG64(int(context.plan.plan_hash[:16], 16))))
     changes = [c for c in context.policy.changes if c.status != "disclosed"]
-    pairs: dict[tuple[ChangeKind, str, LeafPlace, LeafPlace | None], NeighbourPair] = {}
+    pairs: dict[tuple[SecretKind, str, LeafPlace, LeafPlace | None], NeighbourPair] = {}
     missing = []
     for change in changes:
         covered: set[AuditedAnswer] = set()
@@ -174,7 +175,7 @@ def find_pairs(
 def _fill_leaf(
     finder: _PairFinder,
     changes: list[NeighbourChange],
-    pairs: dict[tuple[ChangeKind, str, LeafPlace, LeafPlace | None], NeighbourPair],
+    pairs: dict[tuple[SecretKind, str, LeafPlace, LeafPlace | None], NeighbourPair],
     at_least: int,
 ) -> None:
     """Add pairs, one secret after the other and one target after the other, until there are enough."""

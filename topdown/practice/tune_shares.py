@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -20,6 +19,7 @@ from scipy.optimize import minimize
 
 from topdown.arrays import Floats
 from topdown.errors import ConfigError, TopdownError
+from topdown.formats.common import Targets
 from topdown.formats.strict_toml import add_location, locating_errors, read_toml
 from topdown.plan import Plan, PublicContext, RunFile
 from topdown.plan.settings import EstimatesTable, LevelTable, PassTable
@@ -233,7 +233,7 @@ class Tuned:
     """
 
     levels: tuple[LevelShares, ...]
-    compared: Literal["own", "tree"]
+    compared: Targets
 
 
 def best_exact_shares(

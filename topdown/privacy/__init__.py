@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from topdown.privacy.fixed_point import TailSums, divide_up, exp_neg, shift_up, tail_sums
     from topdown.privacy.laws.distribution import bernoulli, bernoulli_exp, uniform_below
     from topdown.privacy.laws.gaussian import acceptance_exponent
-    from topdown.privacy.relation import Change, Neighbours, Relation, stated_changes, steps_between
+    from topdown.privacy.relation import Change, Relation, stated_changes, steps_between
     from topdown.privacy.sampler import (
         UNDECIDED,
         Sampler,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         draw_one,
         has_table,
         locate,
-        table_fingerprint,
         table_of,
     )
     from topdown.privacy.statement import (
@@ -57,7 +56,6 @@ __all__ = [
     "Claim",
     "Enclosure",
     "Measurement",
-    "Neighbours",
     "Relation",
     "Sampler",
     "SimulationBits",
@@ -90,7 +88,6 @@ __all__ = [
     "significant",
     "stated_changes",
     "steps_between",
-    "table_fingerprint",
     "table_of",
     "tail_sums",
     "threshold",

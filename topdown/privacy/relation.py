@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Protocol, get_args
 
 from topdown.errors import ConfigError
+from topdown.formats.common import Neighbours
 
-Neighbours = Literal["bounded", "add_remove"]
-"""The relation as plans, ledgers and run files name it; see `Change`."""
 BOTH_FIT = "both of which fit"
-NEIGHBOURS: tuple[Neighbours, ...] = ("bounded", "add_remove")
+NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 GROUP_STEPS = "steps of group sizes: "
 """How a charge for group sizes begins the name of its relation; the steps follow, as in "move+new"."""
 

@@ -8,7 +8,6 @@ Steinke, "The Discrete Gaussian for Differential Privacy" (2020), algorithms 1-3
 
 from __future__ import annotations
 
-import hashlib
 import operator
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -125,22 +124,6 @@ def table_of(law: NoiseDistribution, widths: tuple[int, int] = WIDTHS) -> Table:
     lookup = np.repeat(lookup, 1 << (WIDTHS[0] - first))
     thresholds.flags.writeable = lookup.flags.writeable = False
     return Table(thresholds, lookup, widths)
-
-
-def table_fingerprint(law: NoiseDistribution) -> str:
-    """Return the SHA-256 (64 hexadecimal digits) of the law's name, parameter and integer thresholds.
-
-    Hashed: the ASCII line `topdown.noise.thresholds 1 <law> <numerator>/<denominator> <bits>` and a newline,
-    then each threshold as 8 bytes, most significant first. A law drawn by rejection has no thresholds; the
-    line then ends in `rejection` instead of the number of bits.
-    """
-    if not has_table(law):
-        return hashlib.sha256(
-            f"topdown.noise.thresholds 1 {law.description} rejection\n".encode()
-        ).hexdigest()
-    digest = hashlib.sha256(f"topdown.noise.thresholds 1 {law.description} {sum(WIDTHS)}\n".encode())
-    digest.update(table_of(law).thresholds.astype(">u8").tobytes())
-    return digest.hexdigest()
 
 
 _INT32_MAX = (1 << 31) - 1

@@ -22,10 +22,11 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from textwrap import wrap
-from typing import Any, Literal
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from topdown.errors import ConfigError
+from topdown.formats.common import SecretKind, Status
 from topdown.privacy.accountant import (
     ComposedLoss,
     Composition,
@@ -39,9 +40,6 @@ from topdown.privacy.accountant import conversions as zcdp
 from topdown.privacy.exact_values import Enclosure, Threshold, delta_of, positive, significant
 from topdown.privacy.laws import LAWS, Weights
 from topdown.privacy.relation import Change, Relation
-
-Kind = Literal["presence", "everything", "attribute", "within_level"]
-Status = Literal["protected", "conditional", "disclosed"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class Claim:
     or of what excludes every change; level: index of the level that a move stays inside of.
     """
 
-    kind: Kind
+    kind: SecretKind
     of: str
     status: Status
     exact: tuple[str, ...] = ()

@@ -89,11 +89,6 @@ def bernoulli_power(base: Fraction, exponent: int, bits: BitSource) -> bool:
     return exponent == 0 or LazyUniform(bits).below(power_enclosure(rational_enclosure(1 / base), exponent))
 
 
-def bernoulli_power_by_coins(base: Fraction, exponent: int, bits: BitSource) -> bool:
-    """Draw the same by `exponent` coins of 1/base, stopping at the first that fails: the slow twin."""
-    return all(bernoulli(1 / base, bits) for _ in range(exponent))
-
-
 def geometric(base: Fraction, bits: BitSource, most: int) -> int:
     """Draw min(G, most) with P(G = j) = (1 - 1/base) base^-j, j >= 0."""
     drawn = 0
@@ -143,11 +138,6 @@ def poisson_sample(n_records: int, rate: Fraction, bits: BitSource) -> npt.NDArr
             for i in np.flatnonzero(drawn == whole):
                 part[i] = bernoulli(rest, bits)
     return flags
-
-
-def poisson_sample_slowly(n_records: int, rate: Fraction, bits: BitSource) -> npt.NDArray[np.bool_]:
-    """Draw the same, one coin a record: the slow twin."""
-    return np.array([bernoulli(rate, bits) for _ in range(n_records)], dtype=np.bool_)
 
 
 Flags = npt.NDArray[np.bool_]

@@ -11,11 +11,12 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from topdown.errors import ConfigError
+from topdown.formats.common import Neighbours
 from topdown.optimal_noise import factor_below
 from topdown.privacy.accountant import ComposedEvent, PureDP, ReleaseEvent
 from topdown.privacy.exact_values import Exact, rational
 from topdown.privacy.fixed_point import exp_neg
-from topdown.privacy.relation import Neighbours, Relation
+from topdown.privacy.relation import Relation
 
 SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(10)
 _BITS = 64

@@ -14,7 +14,8 @@ from typing import Literal, final
 
 import numpy as np
 
-from topdown.privacy.relation import NEIGHBOURS, Neighbours, Relation
+from topdown.formats.common import Neighbours
+from topdown.privacy.relation import NEIGHBOURS, Relation
 from topdown.selection.chance import Chance, Flags
 from topdown.selection.districts import Districts, Effort, sites_by_district
 from topdown.selection.frequent_symbols import Monitor, frequent

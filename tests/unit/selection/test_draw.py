@@ -18,12 +18,10 @@ from topdown.selection import (
     LazyUniform,
     RealChance,
     bernoulli_power,
-    bernoulli_power_by_coins,
     choice_law,
     exponential_choice,
     first_success,
     poisson_sample,
-    poisson_sample_slowly,
     power_enclosure,
     rational_enclosure,
 )
@@ -76,10 +74,13 @@ def test_decisions_have_the_law_that_is_audited(name: str) -> None:
 @pytest.mark.parametrize(
     ("fast", "slow"),
     [
-        (lambda b: bernoulli_power(BASE, 4, b), lambda b: bernoulli_power_by_coins(BASE, 4, b)),
+        (
+            lambda b: bernoulli_power(BASE, 4, b),
+            lambda b: all(RealChance(b).coin(1 / BASE) for _ in range(4)),
+        ),
         (
             lambda b: tuple(poisson_sample(2, Fraction(2, 7), b).tolist()),
-            lambda b: tuple(poisson_sample_slowly(2, Fraction(2, 7), b).tolist()),
+            lambda b: tuple(RealChance(b).coin(Fraction(2, 7)) for _ in range(2)),
         ),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,10 +11,8 @@ from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column, bold, dim
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.formats.common import Neighbours
 from topdown.privacy.relation import Change, Relation
-
-if TYPE_CHECKING:
-    from topdown.privacy.relation import Neighbours
 
 
 @command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +18,7 @@ from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK
+from topdown.formats.common import Targets
 
 if TYPE_CHECKING:
     from topdown import GenerateResult
@@ -220,9 +221,6 @@ def measure_command(
         make = f"topdown {'extend' if below else 'generate'} {source}{below} --out {out}{os.sep} --resume"
         screen.next((make, "make the release; no records needed"))
     return EXIT_OK
-
-
-Targets = Literal["own", "tree"]
 
 
 @command(

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         bun_steinke,
         canonne_kamath_steinke,
         solve_epsilon,
-        zcdp_of_pure,
     )
     from topdown.privacy.accountant.events import (
         ComposedEvent,
@@ -113,6 +112,5 @@ __all__ = [
     "tilted",
     "trade_off_from_deltas",
     "worst_epsilon",
-    "zcdp_of_pure",
 ]
 __getattr__ = lazy_face(__name__, __file__)

@@ -20,9 +20,10 @@ from importlib.resources import files
 from itertools import combinations_with_replacement
 
 from topdown.errors import ConfigError
+from topdown.formats.common import Neighbours
 from topdown.privacy.accountant.composition import DIGITS, Composition
 from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, rational
-from topdown.privacy.relation import Neighbours, Relation, stated_changes
+from topdown.privacy.relation import Relation, stated_changes
 from topdown.privacy.statement import Document, accuracy_percent, usual_conversions
 
 Pair = tuple[str, str]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.errors import ConfigError
+from topdown.formats.common import Neighbours
 from topdown.privacy.accountant import atoms
 from topdown.privacy.accountant import conversions as gaussian
 from topdown.privacy.accountant import conversions as inversion
@@ -40,7 +41,7 @@ from topdown.privacy.exact_values import (
     positive,
     rational,
 )
-from topdown.privacy.relation import Neighbours, Relation
+from topdown.privacy.relation import Relation
 
 ENGINES = (
     "auto",

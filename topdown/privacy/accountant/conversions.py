@@ -13,32 +13,11 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
-from topdown.errors import ConfigError
-from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, positive, rational
+from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, positive
 
 _BITS = 160
 _LEAST = 1e-160
 Ball = Any  # flint.arb
-
-
-def zcdp_of_pure(exp_epsilon: Exact) -> Enclosure:
-    """Return rho = epsilon tanh(epsilon / 2) of an epsilon-DP mechanism known by its exact e**epsilon.
-
-    Below the usual epsilon**2 / 2 (Bun, Steinke 2016, proposition 1.4), and exact for randomised response, which
-    dominates: its Renyi divergence is (ln cosh(epsilon (a - 1/2)) - ln cosh(epsilon / 2)) / (a - 1), ln cosh(sqrt w)
-    is concave in w, and w = (a - 1/2)**2 gives a rho at most (PROOF.md, lemma 6). tanh(epsilon / 2) is rational.
-    """
-    from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
-
-    odds = rational(exp_epsilon, "e**epsilon")
-    if odds < 1:
-        raise ConfigError(
-            f"e**epsilon is {odds}, below 1", code="A011", fix="give e**epsilon, e.g. 3 for epsilon = ln 3"
-        )
-    with precision(_BITS) as flint:
-        low, high = ends(ball_of(flint, odds).log())
-    factor = (odds - 1) / (odds + 1)
-    return Enclosure(max(low, Fraction(0)) * factor, high * factor, "pure to zCDP")
 
 
 def bun_steinke(rho: Exact, delta: Threshold) -> Enclosure:

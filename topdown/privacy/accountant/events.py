@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from topdown.errors import ConfigError
+from topdown.formats.common import Neighbours
 from topdown.privacy.accountant import conversions as inversion
 from topdown.privacy.accountant import conversions as zcdp
 from topdown.privacy.accountant.composition import Composition
@@ -28,7 +29,7 @@ from topdown.privacy.exact_values import (
     positive,
     rational,
 )
-from topdown.privacy.relation import Neighbours, Relation
+from topdown.privacy.relation import Relation
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from topdown.privacy.laws.distribution import (
     UNIT,
     FormulaDistribution,
-    LossName,
     NoiseDistribution,
     NoiseLaw,
     Weights,
@@ -33,7 +32,6 @@ __all__ = [
     "UNIT",
     "DiscreteGaussian",
     "FormulaDistribution",
-    "LossName",
     "NoiseDistribution",
     "NoiseLaw",
     "TwoSidedGeometric",

@@ -17,12 +17,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from topdown.formats.common import LossName
 from topdown.privacy.fixed_point import TailSums, exp_neg, tail_sums
 
 if TYPE_CHECKING:
     from topdown.privacy.bits import BitSource
 
-LossName = Literal["rho", "epsilon", "epsilon_delta"]
 Engine = Literal["gaussian", "geometric", "weights", "bound"]
 """What the accountant may take the losses of counts in noise of one law for; see `NoiseLaw.composed_as`."""
 ParameterName = Literal["variance", "scale", "epsilon"]

@@ -27,6 +27,7 @@ from topdown.formats.common import (
     LedgerHistory,
     LedgerRefund,
     LedgerTakenOver,
+    LossName,
 )
 from topdown.privacy import accountant
 from topdown.privacy.exact_values import fixed
@@ -53,7 +54,6 @@ from topdown.privacy.relation import GROUP_STEPS, Change, steps_between
 
 if TYPE_CHECKING:
     from topdown.privacy.accountant import NoisyCounts, WholeLoss
-    from topdown.privacy.laws import LossName
 
 ZEROS = "0" * 64
 

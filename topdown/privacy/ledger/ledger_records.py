@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from topdown.privacy.laws import LAWS, LossName, WeightedInteger, Weights
+from topdown.formats.common import LossName
+from topdown.privacy.laws import LAWS, WeightedInteger, Weights
 from topdown.privacy.relation import NEIGHBOURS, Relation
 
 _TERMS = 120
