@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tests.oracles import solver_twins as reference
 from topdown.solve import gram, has_negative_cycle, occurring, project_segments
+from topdown.solve.least_squares.kernels_check import leave_gap, worst_violation
 
 
 @given(st.integers(0, 10_000))
@@ -55,3 +56,31 @@ def test_codes_are_counted_as_sorting_would(codes: list[int]) -> None:
     found, number = np.unique(here, return_inverse=True)
     np.testing.assert_array_equal(present, found)
     np.testing.assert_array_equal(place, number)
+
+
+@given(st.integers(0, 100_000))
+@settings(max_examples=300, deadline=None)
+def test_the_optimality_check_adds_up_as_its_twin(seed: int) -> None:
+    """What a certificate says of a split's distance from its optimum comes from these two loops."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, size=rng.integers(1, 6))
+    pointers = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    n = int(pointers[-1])
+    z = np.where(rng.random(n) < 0.5, rng.normal(1.0, 1.0, n), 0.0)
+    allowed, d = rng.random(n) < 0.8, rng.normal(size=n)
+    sums = np.where(rng.random(len(sizes)) < 0.2, -1.0, rng.integers(0, 5, size=len(sizes)).astype(float))
+    worst = worst_violation(z, allowed, pointers, sums)
+    np.testing.assert_allclose(worst, reference.worst_violation(z, allowed, pointers, sums), atol=1e-12)
+    expected = reference.remaining_gap(z, allowed, pointers, sums, d)
+    leave_gap(z, allowed, pointers, sums, d)
+    np.testing.assert_allclose(d, expected, atol=1e-12)
+
+
+def test_entries_that_are_no_numbers_are_no_optimum() -> None:
+    """A solver that overflowed would be called exact if comparisons with what is no number passed."""
+    z, allowed = np.array([1.0, np.nan]), np.ones(2, dtype=bool)
+    pointers, sums = np.array([0, 2]), np.array([1.0])
+    assert not worst_violation(z, allowed, pointers, sums) <= 1e-5
+    d = np.array([0.0, np.nan])
+    leave_gap(np.array([1.0, 0.0]), allowed, pointers, sums, d)
+    assert np.isnan(d[1])

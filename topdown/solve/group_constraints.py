@@ -80,7 +80,7 @@ class FixedTable(RowGroups):
 
     def floats(self) -> FixedTable:
         """Return the same with float64 answers."""
-        return replace(self, answers=self.answers.astype(np.float64))
+        return FixedTable(self.of, self.answers.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ class LowerBounds(RowGroups):
 
     def floats(self) -> LowerBounds:
         """Return the same with float64 bounds."""
-        return replace(self, lower=self.lower.astype(np.float64))
+        return LowerBounds(self.of, self.lower.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)

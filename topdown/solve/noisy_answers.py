@@ -100,11 +100,15 @@ KEPT_OPEN = 4  # parts, in each process
 
 @dataclass(frozen=True, eq=False)
 class RowGroup:
-    """One row group: read-only answers int32, and where those of each (node, query) start, int64, and end."""
+    """One row group: read-only answers int32, and where those of each (node, query) start, int64, and end.
+
+    `is_even`: whether every query has its number of answers at every node.
+    """
 
     path: Path
     values: NDArray[np.int32]
     offsets: NDArray[np.int64]
+    is_even: bool
 
 
 @final
@@ -213,11 +217,10 @@ class MeasurementParts:
 
     def _whole(self, level_index: int, rows: LevelRows, k: int) -> NDArray[np.int32]:
         """Return a row group with a row for each node: every query has its number of answers there (V020)."""
-        group, level = self.group(level_index, rows, k), self.plan.levels[level_index]
-        n_nodes, sizes = int(rows.first[k + 1] - rows.first[k]), [m.n_answers for m in level.measurements]
-        if not np.array_equal(group.offsets, np.concatenate(([0], np.cumsum(np.tile(sizes, n_nodes))))):
+        group = self.group(level_index, rows, k)
+        if not group.is_even:
             raise damaged_measurements(group.path)
-        return group.values.reshape(n_nodes, -1)
+        return group.values.reshape(int(rows.first[k + 1] - rows.first[k]), -1)
 
     def path(self, level_index: int, part: int) -> Path:
         """Return where a part of a level lies."""
@@ -268,9 +271,10 @@ class MeasurementParts:
             sound = False
         if not sound:
             raise damaged_measurements(path)
-        return RowGroup(
-            path, lists.values.to_numpy(zero_copy_only=True), lists.offsets.to_numpy().astype(np.int64)
-        )
+        offsets = lists.offsets.to_numpy().astype(np.int64)
+        sizes = np.tile([m.n_answers for m in level.measurements], len(codes))
+        is_even = np.array_equal(offsets, np.concatenate(([0], np.cumsum(sizes))))
+        return RowGroup(path, lists.values.to_numpy(zero_copy_only=True), offsets, is_even)
 
 
 @final

@@ -6,7 +6,7 @@ makes it from the children's own noisy answers (`OwnStatistics`), the tree estim
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, final
 
@@ -148,7 +148,7 @@ class OwnObjective:
 
     def keep(self, children: NDArray[np.bool_]) -> OwnObjective:
         """Return the answers of some of the children."""
-        return replace(self, answers=np.ascontiguousarray(self.answers[:, children]))
+        return self if children.all() else OwnObjective(np.ascontiguousarray(self.answers[:, children]))
 
     def quadratic(self, level: LevelModel, rows: PassRows) -> Dense | Structured:
         """Return the weighted distance from the answers of the pass's queries.
@@ -160,7 +160,7 @@ class OwnObjective:
         chosen = np.array([level.query_names.index(name) for name in step.queries])
         labels = np.ascontiguousarray(level.labels[chosen][:, rows.cells])
         weights = level.weights[chosen]
-        direct = rows.last or all(refines(table, labels[q]) for q in range(len(chosen)))
+        direct = rows.last or all(refines(table, query) for query in labels)
         at = labels[:, first] if direct else labels
         places = level.offsets[chosen][:, None] + at
         wide = level.labels.shape[1] > WIDE_CELLS and at.shape[1] > FEW_ROWS

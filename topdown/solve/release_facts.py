@@ -7,6 +7,7 @@ tree has the numbers of its own nodes beside it: it is given the rest and has no
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -21,6 +22,7 @@ from topdown.model import (
     exact_margins,
     exact_rows,
     parse_query,
+    refines,
     soft_rule_rows,
     split_constraints,
 )
@@ -62,6 +64,16 @@ class LevelModel:
     chain: RoundingChain
     positions: BoundPositions | NoFlow
     comparisons: Ints
+
+    @cached_property
+    def single_valued(self) -> frozenset[str]:
+        """Tables of passes of which a query of the pass tells all answers apart, whatever cells there are."""
+        return frozenset(step.table for step in self.passes if self.tells_apart(step, slice(None)))
+
+    def tells_apart(self, step: Pass, cells: Ints | slice) -> bool:
+        """Tell whether some query of a pass tells all answers of its table apart on some cells."""
+        labels = self.labels[[self.query_names.index(name) for name in step.queries]][:, cells]
+        return any(refines(query, self.tables[step.table][cells]) for query in labels)
 
 
 @final

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -234,7 +234,7 @@ def node_runs(geography: Geography, span: NodeSpan, run_leaves: int, rows: Packe
 
 def renumbered(nodes: Sequence[Node], by: int) -> list[Node]:
     """Return nodes with other numbers."""
-    return [replace(node, index=node.index + by) for node in nodes]
+    return [Node(node.index + by, node.cells, node.counts) for node in nodes]
 
 
 _COLUMNS = ("node", "cell", "count")

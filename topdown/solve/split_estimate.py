@@ -222,15 +222,10 @@ def estimate(
         iterations += solution.iterations
         n_problems += 1
         n_variables += problem.allowed.size
-        unique &= _tells_apart(level, split, step, table)
+        # Then its optimum is a single table.
+        unique &= step.table in level.single_valued or level.tells_apart(step, split.cells)
         fixed = FixedTable(group, values)
     return z, Fit(worst, iterations, n_problems, n_variables, unique)
-
-
-def _tells_apart(level: LevelModel, split: Split, step: Pass, table: Ints) -> bool:
-    """Tell whether some query of a pass tells all answers of its table apart: then its optimum is a single table."""
-    labels = level.labels[[level.query_names.index(name) for name in step.queries]][:, split.cells]
-    return any(refines(query, table) for query in labels)
 
 
 def _pass_problem(
@@ -266,18 +261,20 @@ def _pass_problem(
         bounds = LowerBounds.none(n, m).floats()
     first = np.zeros(n_rows, dtype=np.int64)
     first[row_of_cell[::-1]] = np.arange(n)[::-1]  # one cell of each row
-    allowed = split.allowed[first]
+    allowed, back = split.allowed[first], np.arange(n_rows)
     plain = not bounds.n_groups and not over_persons and fixed.n_groups <= 1
     rows = PassRows(step, last, split.cells, split.counts, table, first, fixed, allowed, plain)
     quadratic = split.objective.quadratic(level, rows)
-    order = np.arange(n_rows)
+    at = first
     if split.counts is not None:
         sums = np.zeros(n_rows)
         np.add.at(sums, row_of_cell, split.counts.astype(np.float64))
         pointers = np.arange(0, n_rows * m + 1, m, dtype=np.int64)
     elif fixed.n_groups:  # root: the fixed table's groups are the segments
         order = np.argsort(fixed.of[first], kind="stable")
-        pointers = np.searchsorted(fixed.of[first][order], np.arange(fixed.n_groups + 1)).astype(np.int64)
+        at, allowed, back = first[order], allowed[order], np.argsort(order)
+        quadratic = quadratic.in_order(order) if isinstance(quadratic, Dense | Structured) else quadratic
+        pointers = np.searchsorted(fixed.of[at], np.arange(fixed.n_groups + 1)).astype(np.int64)
         sums = fixed.answers[:, 0].copy()
         beside = (last or refine or _keeps_exact(split, table)) and not refines(
             fixed.of, split.family.exact.of
@@ -285,19 +282,17 @@ def _pass_problem(
         fixed = split.family.exact.floats() if beside else FixedTable.none(n, m).floats()
     else:
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
-    soft = level.comparisons[:, split.cells[first][order]][: None if over_persons else 0]
-    bounds, fixed = bounds.at(first[order]).with_single_values_fixed(fixed.at(first[order]))
+    soft = level.comparisons[:, split.cells[at]][: None if over_persons else 0]
+    bounds, fixed = bounds.at(at).with_single_values_fixed(fixed.at(at))
     problem = Problem(
-        quadratic=quadratic.in_order(order) if isinstance(quadratic, Dense | Structured) else quadratic,
+        quadratic=quadratic,
         pointers=pointers,
         sums=sums,
-        allowed=np.ascontiguousarray(allowed[order]),
+        allowed=np.ascontiguousarray(allowed),
         fixed=fixed,
         bounds=bounds,
         compared=priced_rules(soft, np.zeros((len(soft), m), dtype=np.int64), quadratic, over_persons),
     )
-    back = np.empty(n_rows, dtype=np.int64)
-    back[order] = np.arange(n_rows)
     return problem, row_of_cell, back
 
 

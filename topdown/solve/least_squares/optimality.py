@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from topdown.arrays import Floats
+from topdown.arrays import Bools, Floats, Ints
 from topdown.solve.group_constraints import LowerBounds, SubsetLimits
+from topdown.solve.least_squares.kernels_check import leave_gap, worst_violation
 from topdown.solve.least_squares.problem import Problem, SoftRules, Solution
 
 TARGET_PERSONS = 1e-5  # what every solve should reach
@@ -68,6 +69,8 @@ def _residual(problem: Problem, solution: Solution, shift: float) -> float:
 
 def hinge_gap(soft: SoftRules, mu: Floats, z: Floats) -> tuple[float, float]:
     """Return sum of hinge max(0, over) - mu over, and by how much tight rules had to be shifted for it."""
+    if not len(soft.rows):
+        return 0.0, 0.0
     over = soft.rows @ z - soft.most
     tight = np.abs(over) <= SHIFT_PERSONS
     gap = soft.hinge * np.maximum(over, 0.0) - mu * over
@@ -78,11 +81,7 @@ def hinge_gap(soft: SoftRules, mu: Floats, z: Floats) -> tuple[float, float]:
 
 def infeasibility_persons(problem: Problem, z: Floats) -> float:
     """Return the largest violation of any constraint, in persons."""
-    worst = float(np.maximum(-z, 0.0).max(initial=0.0))
-    worst = max(worst, float(np.abs(z[~problem.allowed]).max(initial=0.0)))
-    sums = np.add.reduceat(z.reshape(-1), problem.pointers[:-1])
-    known = problem.sums >= 0
-    worst = max(worst, float(np.abs(sums - problem.sums)[known].max(initial=0.0)))
+    worst = worst_violation(*_flat(problem, z))
     worst = max(worst, float(np.abs(problem.fixed.left(z)).max(initial=0.0)))
     return max(worst, problem.bounds.over(problem.bounds.sums(z)))
 
@@ -142,15 +141,11 @@ def _append_slack(limits: Floats, values: Floats) -> Floats:
 
 
 def _remaining_gap(problem: Problem, z: Floats, d: Floats) -> Floats:
-    # Segment multipliers: the mean gradient of the positive entries leaves the smallest rest.
-    flat_d, positive = d.reshape(-1), (z > 0).reshape(-1)
-    allowed = problem.allowed.reshape(-1)
-    starts = problem.pointers[:-1]
-    count = np.add.reduceat(positive.astype(np.float64), starts)
-    total = np.add.reduceat(np.where(positive, flat_d, 0.0), starts)
-    lowest = np.minimum.reduceat(np.where(allowed, flat_d, np.inf), starts)
-    nu = np.where(count > 0, total / np.maximum(count, 1.0), np.where(np.isfinite(lowest), lowest, 0.0))
-    nu = np.where(problem.sums >= 0, nu, 0.0)
-    e = flat_d - np.repeat(nu, np.diff(problem.pointers))
-    r = np.where(positive, e, np.minimum(e, 0.0))
-    return np.asarray(np.where(allowed, r, 0.0).reshape(z.shape), dtype=np.float64)
+    rest = np.array(d, order="C").reshape(-1)
+    leave_gap(*_flat(problem, z), rest)
+    return rest.reshape(z.shape)
+
+
+def _flat(problem: Problem, z: Floats) -> tuple[Floats, Bools, Ints, Floats]:
+    allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
+    return np.ascontiguousarray(z).reshape(-1), allowed, problem.pointers, problem.sums

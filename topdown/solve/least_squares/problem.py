@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import sqrt
 from typing import Protocol, final
 
 import numpy as np
@@ -89,7 +90,7 @@ def power_method(times: Callable[[Floats], Floats], n: int) -> float:
     v = np.ones(n)
     for _ in range(12):
         v = times(v)
-        v /= np.linalg.norm(v)
+        v /= sqrt(v @ v)
     return float(v @ times(v))
 
 
