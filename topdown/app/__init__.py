@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
     from topdown.formats.report_parts import LANGUAGES
     from topdown.inputs import read_table, text_columns
-    from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file
+    from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file, refuse_second_ledger
     from topdown.model.constraint_system import ConstraintSystem
     from topdown.model.feasibility import find_contradiction
     from topdown.plan import read_plan
@@ -242,6 +242,7 @@ __all__ = [
     "reference",
     "refuse_large",
     "refuse_mixed",
+    "refuse_second_ledger",
     "report_slow_kernels",
     "require_release",
     "run_file_text",
