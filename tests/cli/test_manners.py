@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import topdown as package
-from topdown.app.commands.command import MEANT
+from topdown.app import MEANT
 from topdown.cli import group
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")

@@ -10,6 +10,7 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.app.calls import require_release
+    from topdown.app.commands.command import MEANT
     from topdown.app.commands.draft_dialogue import (
         DraftRequest,
         changes_to,
@@ -159,6 +160,7 @@ __all__ = [
     "EXPORTS",
     "FAMILIES",
     "LANGUAGES",
+    "MEANT",
     "SOLVED_CHECK",
     "START_BYTES",
     "TITLES",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from pathlib import Path
 
@@ -19,11 +20,13 @@ def test_no_stretch_of_a_run_is_silent(tmp_path: Path) -> None:
         planned, tmp_path / "release", report=lambda event: seen.append((time.process_time(), event))
     )
     seen.append((time.process_time(), topdown.Event("end", 1, 1)))
-    gaps = [(b[0] - a[0], a[1], b[1]) for a, b in zip(seen, seen[1:], strict=False)]
+    gaps = [(b[0] - a[0], a[1], b[1]) for a, b in itertools.pairwise(seen)]
     assert [gap for gap in gaps if gap[0] > MOST_SECONDS] == []
     stages = {event.stage for _, event in seen}
     assert {"preflight", "ledger", "measure", "solve", "certify", "publish"} <= stages
     areas = [event for _, event in seen if event.stage == "solve" and event.total > 1]
-    steps = [b.done - a.done for a, b in zip(areas, areas[1:], strict=False)]
+    steps = [b.done - a.done for a, b in itertools.pairwise(areas)]
     assert areas
-    assert max(steps) <= areas[0].total / 4  # a loop over areas that reports at its end only is silent on a nation
+    assert (
+        max(steps) <= areas[0].total / 4
+    )  # a loop over areas that reports at its end only is silent on a nation

@@ -104,9 +104,10 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             known = {option for parameter in self.params for option in parameter.opts}
             meant = MEANT.get(error.option_name)
-            if meant in known:
-                error.possibilities = [str(meant)]
-            raise
+            if meant not in known:
+                raise
+            said = f"No such option '{error.option_name}'. Did you mean {meant}?"
+            raise click.NoSuchOption(error.option_name, said, ctx=ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of the action that was named, or of all, by group."""
