@@ -50,7 +50,7 @@ $(VENV)/.installed: pyproject.toml $(KERNELS) $(VENV)/.created
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(KERNELS) $(VENV)/.created
-	$(BIN)/pip install --quiet --editable ".[dev,reference,gurobi,plot]"
+	$(BIN)/pip install --quiet --editable ".[dev,reference,gurobi]"
 	touch $@ $(VENV)/.installed
 
 clean:

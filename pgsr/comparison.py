@@ -8,12 +8,14 @@ of both sizes by inverse variance. The leaves are summed up.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +44,7 @@ from pgsr.synthetic_groups import synthesize
 from pgsr.vectors import ADAPTIVE, measure_exactly
 from topdown import __version__
 from topdown.arrays import Ints
-from topdown.errors import ConfigError
+from topdown.formats.report_parts import svg_picture
 from topdown.made_up import Origin
 from topdown.notebook import card
 from topdown.privacy.exact_values import positive
@@ -532,61 +534,77 @@ MEASURES = ("L1 error, groups", "EMD, persons")
 LEAST = 0.5
 
 
-def refuse_without_plotting() -> None:
-    """Refuse before anything is computed if pictures cannot be drawn (ConfigError C167)."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise ConfigError(
-            "pictures need matplotlib, which is not installed",
-            code="C167",
-            fix="pip install 'census-topdown[plot]', or leave out the picture; nothing was computed",
-        ) from None
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "pgsr"
+COLOURS = ("#1f4e79", "#b35806", "#2a7f3f", "#7b3294", "#8a6d00", "#b2182b", "#4d4d4d", "#0e7c86")
+_PANEL, _HIGH, _GAP, _LEGEND = 230, 190, 70, 260
 
 
-def plot_svg(rows: Sequence[MechanismRow], level_names: Sequence[str], stamp: str, file: BinaryIO) -> None:
-    """Write one panel a level and measure; mechanisms that are not private as claimed are dashed, and said to be.
+def errors_svg(rows: Sequence[MechanismRow], level_names: Sequence[str], stamp: str) -> str:
+    """Draw one panel a level and measure; mechanisms that are not private as claimed are dashed, and said to be.
 
     Args:
-        rows: of `compare`.
+        rows: of `compare_runs`.
         level_names: names of the levels, root first.
         stamp: what the data are, written above the panels.
-        file: open file to write.
     """
-    refuse_without_plotting()
-    from matplotlib.figure import Figure
-
-    n_levels = len(level_names)
-    figure = Figure(figsize=(3.6 * n_levels + 3.4, 7.2), layout="constrained")
-    panels = figure.subplots(len(MEASURES), n_levels, squeeze=False, sharex=True)
     runs = list(dict.fromkeys(row.run for row in rows))
-    handles = {}
-    for i, run in enumerate(runs):
-        points = [row for row in rows if row.run == run]
-        label = run.label if points[0].private else f"{run.label} (not private)"
-        for level in range(n_levels):
-            for measure in range(len(MEASURES)):
-                (handles[label],) = panels[measure, level].plot(
-                    [float(row.claimed) * 1.03 ** (i - len(runs) / 2) for row in points],
-                    [max((row.l1, row.emd)[measure][level], LEAST) for row in points],
-                    marker="osD^v<>Xph*8P"[i % 13],
-                    color=f"C{i % 10}",
-                    linestyle="-" if points[0].private else "--",
-                    markersize=5,
-                    linewidth=1.1,
-                )
-    for level, name in enumerate(level_names):
-        panels[0, level].set_title(name)
-        panels[-1, level].set_xlabel("claimed epsilon, points set apart")
-        for panel in panels[:, level]:
-            panel.set_xscale("log")
-            panel.set_yscale("log")
+    width = (_PANEL + _GAP) * len(level_names) + _LEGEND
+    drawn = [f'<text x="8" y="16">{escape(stamp)}</text>']
     for measure, words in enumerate(MEASURES):
-        panels[measure, 0].set_ylabel(words)
-    figure.suptitle(stamp)
-    figure.legend(
-        handles.values(), handles.keys(), loc="outside right center", fontsize="small", frameon=False
-    )
-    figure.savefig(file, format="svg", metadata={"Date": None})
+        for level, name in enumerate(level_names):
+            place = _GAP + level * (_PANEL + _GAP), 40 + measure * (_HIGH + _GAP)
+            lines = {
+                run: [
+                    (float(r.claimed), max((r.l1, r.emd)[measure][level], LEAST))
+                    for r in rows
+                    if r.run == run
+                ]
+                for run in runs
+            }
+            drawn += _panel(place, f"{words}, {name}", lines, {r.run for r in rows if not r.private})
+    left = width - _LEGEND + 10
+    for i, run in enumerate(runs):
+        y = 48 + 18 * i
+        not_private = any(row.run == run and not row.private for row in rows)
+        label = run.label + (" (not private)" if not_private else "")
+        drawn.append(
+            f'<path d="M{left} {y}h24" {_stroke(i, dashed=not_private)}/>'
+            f'<text x="{left + 30}" y="{y + 4}">{i + 1} {escape(label)}</text>'
+        )
+    size = (width, max(40 + len(MEASURES) * (_HIGH + _GAP), 60 + 18 * len(runs)))
+    return svg_picture("errors", size, ("Errors of mechanisms by claimed epsilon", stamp), "".join(drawn))
+
+
+def _stroke(number: int, *, dashed: bool) -> str:
+    dash = ' stroke-dasharray="5 3"' if dashed else ""
+    return f'fill="none" stroke="{COLOURS[number % len(COLOURS)]}"{dash}'
+
+
+def _panel(
+    place: tuple[int, int], title: str, lines: Mapping[Run, Sequence[tuple[float, float]]], leaky: set[Run]
+) -> list[str]:
+    """Draw lines on logarithmic axes, with the number of each mechanism at its last point."""
+    left, top = place
+    xs, ys = zip(*(point for points in lines.values() for point in points), strict=True)
+
+    def at(value: float, among: Sequence[float], length: int) -> float:
+        low, high = math.log(min(among)), math.log(max(among))
+        return length * ((math.log(value) - low) / (high - low) if high > low else 0.5)
+
+    frame = f'<rect x="{left}" y="{top}" width="{_PANEL}" height="{_HIGH}" fill="none" stroke="#8a94a0"/>'
+    drawn = [frame, f'<text x="{left}" y="{top - 6}">{escape(title)}</text>']
+    for value in sorted({min(ys), max(ys)}):
+        y = top + _HIGH - at(value, ys, _HIGH)
+        drawn.append(f'<text x="{left - 4}" y="{y + 4:.1f}" text-anchor="end">{value:.3g}</text>')
+    for value in sorted(set(xs)):
+        x = left + at(value, xs, _PANEL)
+        drawn.append(f'<text x="{x:.1f}" y="{top + _HIGH + 14}" text-anchor="middle">{value:.3g}</text>')
+    for number, (run, points) in enumerate(lines.items()):
+        spots = [(left + at(x, xs, _PANEL), top + _HIGH - at(y, ys, _HIGH)) for x, y in points]
+        joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+        drawn.append(f'<polyline points="{joined}" {_stroke(number, dashed=run in leaky)}/>')
+        drawn += [
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" {_stroke(number, dashed=False)}/>' for x, y in spots
+        ]
+        x, y = spots[-1]
+        drawn.append(f'<text x="{x + 4:.1f}" y="{y + 4:.1f}" font-size="10">{number + 1}</text>')
+    return drawn

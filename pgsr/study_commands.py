@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ from pgsr.comparison import (
     Run,
     chosen_runs,
     compare_document,
+    errors_svg,
     file_counts,
-    plot_svg,
     possible_runs,
     published_loss,
-    refuse_without_plotting,
     shape_counts,
 )
 from pgsr.comparison import compare_runs as run_all
@@ -43,7 +41,8 @@ from topdown.app.screens.figures import decimal
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, Column, Span
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
-from topdown.output_paths import refuse_existing, write_new
+from topdown.notebook import Chart
+from topdown.output_paths import refuse_existing
 from topdown.privacy.exact_values import fixed, significant
 from topdown.resources import report_slow_kernels
 
@@ -112,7 +111,6 @@ def compare_command(
     """
     if plot is not None:
         refuse_existing(plot, force=False)
-        refuse_without_plotting()
     budgets = [fraction("epsilon", value) for value in epsilon]
     runs, published = chosen_runs(options["mechanisms"]), Run("M_c^ch", "published")
     known = _known_counts(shape, options)
@@ -146,11 +144,9 @@ def compare_command(
             f"M_c^ch as published is not private (true epsilon {tops}): not run on own data; --anyway to see (A103)"
         )
     if plot is not None:
-        drawing = BytesIO()
         made_up = known.origin is None or known.origin.kind == "made_up"
         stamp = f"{NOT_A_RELEASE}: {shape}, {'made up' if made_up else 'public data'}; mean of {options['repeats']}"
-        plot_svg(rows, known.level_names, stamp, drawing)
-        write_new(plot, drawing.getvalue())
+        Chart(errors_svg(rows, known.level_names, stamp), stamp).save(plot)
     screen.blank()
     screen.last(
         f"{NOT_A_RELEASE}: errors are computed from true counts" + (f"; picture in {plot}" if plot else ""),

@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
+from pathlib import Path
+
+from topdown.output_paths import write_new
 
 MOST_ROWS, MOST_CHARACTERS = 40, 300
+
+
+@dataclass(frozen=True, repr=False)
+class Chart:
+    """A picture that a notebook shows: SVG without scripts, text of others escaped by whoever drew it.
+
+    Args:
+        svg: the whole picture. title: what it shows.
+    """
+
+    svg: str
+    title: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as a file of its own (ConfigError C080: there is one)."""
+        named = self.svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+        write_new(Path(path), named.encode("utf-8"))
+
+    def __repr__(self) -> str:
+        return f"Chart({self.title!r})"
+
+    def _repr_svg_(self) -> str:
+        return self.svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
 
 
 def card(title: str, rows: Iterable[Sequence[object]], *, head: Sequence[str] = (), note: str = "") -> str:

@@ -10,6 +10,7 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.app.calls import require_release
+    from topdown.app.commands.command import MEANT
     from topdown.app.commands.draft_dialogue import (
         DraftRequest,
         changes_to,
@@ -86,7 +87,7 @@ if TYPE_CHECKING:
     from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
     from topdown.formats.report_parts import LANGUAGES
     from topdown.inputs import read_table, text_columns
-    from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file
+    from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file, refuse_second_ledger
     from topdown.model.constraint_system import ConstraintSystem
     from topdown.model.feasibility import find_contradiction
     from topdown.plan import read_plan
@@ -159,6 +160,7 @@ __all__ = [
     "EXPORTS",
     "FAMILIES",
     "LANGUAGES",
+    "MEANT",
     "SOLVED_CHECK",
     "START_BYTES",
     "TITLES",
@@ -242,6 +244,7 @@ __all__ = [
     "reference",
     "refuse_large",
     "refuse_mixed",
+    "refuse_second_ledger",
     "require_release",
     "run_file_text",
     "run_in_folder",

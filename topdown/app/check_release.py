@@ -24,9 +24,10 @@ from topdown.formats.release_documents import Solve
 from topdown.inputs.sources import MemoryTable, containing_file, locate_table
 from topdown.measure.evaluation import evaluate as compare
 from topdown.measure.evaluation import write_evaluation
-from topdown.measure.records import RecordsForm
+from topdown.measure.records import RecordsForm, records_form
 from topdown.measure.released import damaged_file_error
 from topdown.output_paths import refuse_existing, refuse_needed
+from topdown.plan import load_run_file
 from topdown.progress import Report, silent
 from topdown.publish.publish_release import verified_in
 from topdown.verify import is_choice, verify_choice
@@ -84,6 +85,7 @@ def evaluate(
     ignore: Sequence[str] = (),
     count: bool = True,
     columns: Mapping[str, str] | None = None,
+    run: PathText | None = None,
 ) -> Evaluation:
     """Compare a release with the confidential records. The result is CONFIDENTIAL: it is about real errors.
 
@@ -100,6 +102,8 @@ def evaluate(
         ignore: columns of the records that are not read.
         count: whether the records have a column `count`; else each row is one record.
         columns: what columns are called in the records, where that is another name.
+        run: run file whose table [input] says how the records are read: ignore, count, columns, and with values what
+            their values mean; beside it `ignore` and `columns` add to it.
 
     Returns:
         errors by level and query, how often each invariant holds, and how many splits missed the solver's target.
@@ -118,9 +122,16 @@ def evaluate(
         refuse_needed(target, "--out", () if file is None else (file,))
         refuse_existing(target, force=force)
     solver = to_builtins(solver_report(folder))
-    document = compare(folder, records, RecordsForm(tuple(ignore), count, dict(columns or {}))) | {
-        "solver": solver
-    }
+    form = RecordsForm(tuple(ignore), count, dict(columns or {}))
+    if run is not None:
+        said = records_form(load_run_file(path_of(run, "run")))
+        form = RecordsForm(
+            (*said.ignored, *form.ignored),
+            said.has_count and count,
+            {**said.called, **form.called},
+            said.values,
+        )
+    document = compare(folder, records, form) | {"solver": solver}
     if target is not None:
         write_evaluation(document, target, folder, truth=file, force=force)
     return convert(document, Evaluation)

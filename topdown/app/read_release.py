@@ -19,11 +19,11 @@ from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.caps import read_json, read_plain
 from topdown.formats.choice_page import choice_documents, choice_html
 from topdown.formats.command_documents import ReportChecked, ReportWritten
-from topdown.formats.report_parts import LANGUAGES, Write
+from topdown.formats.report_parts import LANGUAGES, BarWithInterval, Write, interval_picture
 from topdown.inputs import MemoryTable
 from topdown.measure.released import read_open_microdata
 from topdown.model.sections import part_path
-from topdown.notebook import card
+from topdown.notebook import Chart, card
 from topdown.output_paths import write_new
 from topdown.plan.plan_values import read_plan
 from topdown.plan.preparation import load_context
@@ -43,6 +43,16 @@ if TYPE_CHECKING:
     from topdown.privacy.exact_values import Threshold
 
 
+MOST_BARS = 40
+_NUMBERS = {
+    "level",
+    "count",
+    "estimate",
+    "stddev",
+    "low",
+    "high",
+    "basis",
+}  # columns of a table that name no answer
 _FINISHED = ("manifest.json", "plan.json", "certificate.json")
 
 
@@ -207,6 +217,49 @@ class Release:
         """
         _named_one_of("level", level, self.levels)
         return estimates_of(self.path, query, level)
+
+    def plot(
+        self, query: str, level: str, *, areas: Sequence[str] | None = None, most: int = MOST_BARS
+    ) -> Chart:
+        """Draw the table of a query at a level: a bar for each count, a line over it for its interval if it has one.
+
+        >>> import topdown
+        >>> topdown.Release("release").plot("sex", "county", most=6)
+        Chart('sex at county, 2 of 2 counts')
+
+        Args:
+            query, level: as `table`.
+            areas: geocodes; all of the level if None.
+            most: counts that are drawn at most, the first ones, 1 or more.
+
+        Returns: a picture that a notebook shows; its `save(path)` writes it as SVG. It is drawn without a library.
+
+        Raises:
+            ConfigError: as `table`, C005 nothing is left to be drawn. CertificateError: V090.
+        """
+        table = self.arrow(query, level)
+        if areas is not None:
+            table = table.filter(
+                pa.array([code in areas for code in table["geocode"].to_pylist()], pa.bool_())
+            )
+        rows = table.slice(0, max(most, 0)).to_pylist()
+        if not rows:
+            raise ConfigError(
+                "there is no count to draw", code="C005", fix="give areas of the level, and most of 1 or more"
+            )
+        labels = [name for name in table.column_names if name not in _NUMBERS]
+        bars = [
+            BarWithInterval(
+                ", ".join(str(row[name]) for name in labels if row[name] is not None),
+                float(row["count"]),
+                None if row.get("low") is None else (float(row["low"]), float(row["high"])),
+                f"{row['count']:,}"
+                + ("" if row.get("low") is None else f" ({row['low']:,} to {row['high']:,})"),
+            )
+            for row in rows
+        ]
+        title = f"{query} at {level}, {len(rows):,} of {table.num_rows:,} counts"
+        return Chart(interval_picture(bars, title, f"Counts of release {self.plan.release.id}."), title)
 
     def microdata(self) -> pd.DataFrame:
         """Return the records: geocode, one column of labels an attribute, count (int64, 1 or more).

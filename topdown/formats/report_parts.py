@@ -200,7 +200,7 @@ def curve_picture(points: Sequence[tuple[float, float]], words: Mapping[str, Any
         f'<text transform="translate(14 {(HEIGHT - BOTTOM) / 2:.0f}) rotate(-90)" text-anchor="middle">'
         f"{escape(words['detected'])}</text>"
     )
-    return _svg("curve", (WIDTH, HEIGHT), (words["picture"], words["described"]), drawn)
+    return svg_picture("curve", (WIDTH, HEIGHT), (words["picture"], words["described"]), drawn)
 
 
 def bar_picture(rows: Sequence[tuple[str, float, str]], words: Mapping[str, Any]) -> str:
@@ -219,7 +219,39 @@ def bar_picture(rows: Sequence[tuple[str, float, str]], words: Mapping[str, Any]
         f'<text x="{left + scale * share + 6:.1f}" y="{step * i + 18}">{escape(text)}</text>'
         for i, (name, share, text) in enumerate(rows)
     )
-    return _svg("bars", (width, step * len(rows) + 8), (words["picture"], words["described"]), drawn)
+    return svg_picture("bars", (width, step * len(rows) + 8), (words["picture"], words["described"]), drawn)
+
+
+@dataclass(frozen=True)
+class BarWithInterval:
+    """A bar: its name, how long it is, ends of its interval (None: there is none), and what stands behind it."""
+
+    name: str
+    length: float
+    ends: tuple[float, float] | None
+    text: str
+
+
+def interval_picture(bars: Sequence[BarWithInterval], title: str, described: str) -> str:
+    """Draw one bar a row, and over it a line from one end of its interval to the other."""
+    step, left, width = 22, 190, 720
+    most = max((max(bar.length, *(bar.ends or (0.0,))) for bar in bars), default=1.0) or 1.0
+    scale = (width - left - 150) / most
+    drawn = []
+    for i, bar in enumerate(bars):
+        top, end = step * i, left + scale * max(bar.length, *(bar.ends or (0.0,)))
+        drawn.append(
+            f'<text x="{left - 8}" y="{top + 16}" text-anchor="end">{escape(bar.name)}</text>'
+            f'<rect x="{left}" y="{top + 5}" width="{scale * bar.length:.1f}" height="13" fill="#c9dcee"/>'
+            f'<text x="{end + 6:.1f}" y="{top + 16}">{escape(bar.text)}</text>'
+        )
+        if bar.ends is not None:
+            low, high = (left + scale * at for at in bar.ends)
+            drawn.append(
+                f'<path d="M{low:.1f} {top + 11.5}H{high:.1f}M{low:.1f} {top + 8}v7M{high:.1f} {top + 8}v7" '
+                f'stroke="{_BLUE}" fill="none"/>'
+            )
+    return svg_picture("bars", (width, step * len(bars) + 8), (title, described), "".join(drawn))
 
 
 TILE_MARKS = ("0", "1", "2", "3", "4", "-")
@@ -261,10 +293,10 @@ def tile_map(areas: Sequence[tuple[str, str]], words: tuple[str, str]) -> str:
         )
         drawn.append(f'<g text-anchor="middle" font-size="11">{"".join(inner)}</g>')
         top += _TILE * max(-(-len(tiles) // _A_ROW), 1) + 6
-    return _svg("map", (_LABEL + _TILE * _A_ROW, top), words, "".join(drawn))
+    return svg_picture("map", (_LABEL + _TILE * _A_ROW, top), words, "".join(drawn))
 
 
-def _svg(name: str, size: tuple[int, int], words: tuple[str, str], drawn: str) -> str:
+def svg_picture(name: str, size: tuple[int, int], words: tuple[str, str], drawn: str) -> str:
     """Return a picture with title and description for readers who do not see it; `name` is unique on the page."""
     title, description = (escape(text, quote=False) for text in words)
     return (

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import replace
+from os.path import normpath
 from pathlib import Path
 
+from msgspec import convert
+
 from topdown.errors import BudgetError, ConfigError
+from topdown.formats.strict_toml import dec_hook
 from topdown.inputs import DatabaseTable, containing_file, locate_table
 from topdown.plan import Plan, PreparedRun, RunFile, load_run_file
 from topdown.plan.preparation import load_run_schema
@@ -21,7 +26,7 @@ from topdown.privacy.ledger import (
     create_ledger,
     read_ledger,
 )
-from topdown.privacy.ledger.ledger_file import ledger_missing
+from topdown.privacy.ledger.ledger_file import ledger_missing, refuse_another_ledger
 
 _TABLE = re.compile(r"^\[ledger\][^\n]*\n", re.MULTILINE)
 _ID = re.compile(r'^id[ \t]*=[ \t]*"[^"\n]*"[^\n]*\n', re.MULTILINE)
@@ -113,6 +118,23 @@ def create_run_ledger(path: Path, disk: Disk | None = None, *, instead_of: str =
     if run.ledger.id != place.id:
         _write_ledger_id(path, text, place.id)
     return place
+
+
+def refuse_second_ledger(path: Path, text: str, unit: str | None) -> None:
+    """Refuse a run file that is not written yet, if its data set has a ledger that the file does not name (B017).
+
+    Args:
+        path: where it will be. text: what it will say. unit: of its schema; that of the schema file if None.
+    """
+    run = convert(tomllib.loads(text), RunFile, dec_hook=dec_hook)
+    of = load_run_schema(run, path).unit if unit is None else unit
+    place = _locate_ledger(path, run, LedgerBinding(run.release.data_set, run.neighbours, of))
+    if place.records is not None:  # the folder of the run file may not be there, so that ".." leads nowhere
+        records = replace(place.records, path=Path(normpath(place.records.path)))
+        folder, at = Path(normpath(place.registry_folder)), Path(normpath(place.path))
+        place = replace(place, path=at, registry_folder=folder, records=records)
+    if not place.id and read_ledger(place.path).opened is None:
+        refuse_another_ledger(place)
 
 
 def check_ledger_of_run(prepared: PreparedRun) -> None:

@@ -9,10 +9,12 @@ from html.parser import HTMLParser
 
 import pytest
 
+import pgsr
 import topdown
 from topdown.notebook import MOST_ROWS, card
 
 MOST = 300
+WALL = re.compile(r"Fraction\(|[0-9]{24}")  # what nobody reads: numbers as Python writes them
 
 
 class Tags(HTMLParser):
@@ -43,6 +45,8 @@ def plain(html: str) -> bool:
 def values(town) -> dict[str, object]:
     """Return a public value of each kind."""
     truth = town.run.parent / "persons.csv.gz"
+    schema = topdown.Schema.from_lists({"sex": ["f", "m"], "age": ["0-17", "18+"]})
+    tree = topdown.Geography.from_table({"town": ["1", "2"]}, ["land", "town"])
     return {
         "synth": topdown.synth(town.run.parent.parent / "more", schema="toy", people=50),
         "plan": topdown.plan(town.run),
@@ -53,6 +57,16 @@ def values(town) -> dict[str, object]:
         "simulate": topdown.simulate(town.run, truth),
         "evaluate": topdown.evaluate(town.release, truth),
         "Release": topdown.Release(town.release),
+        "Schema": schema,
+        "Geography": tree,
+        "Settings": topdown.Settings.from_shares(schema, {"land": "1/3", "town": "2/3"}),
+        "Budget": topdown.Budget(epsilon="1/3", delta="1e-9"),
+        "Invariants": topdown.Invariants.from_tables(schema, never=[{"cells": {"sex": ["f"]}}]),
+        "of values": topdown.plan(schema=schema, geography=tree, epsilon="1/3", delta="1e-9"),
+        "noise": topdown.noise(epsilon="1/3", delta="1e-9"),
+        "account": topdown.account(gaussian=["1000/3"], optimal=[("1/3", "1e-9")]),
+        "select": topdown.select(town.run, "frequent", "1/3", query=["sex"]),
+        "pgsr": pgsr.plan(sizes=4, rho="1/3"),
     }
 
 
@@ -63,6 +77,7 @@ def test_values_are_short_and_plain(values):
         assert "\x1b" not in repr(value) + value._repr_html_()
         assert plain(value._repr_html_()), name
         assert len(value._repr_html_()) < 12_000, name
+        assert not WALL.search(repr(value) + value._repr_html_()), name
 
 
 def test_an_evaluation_shows_no_error(values):

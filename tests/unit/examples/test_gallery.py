@@ -39,6 +39,7 @@ def test_the_gallery_runs(tmp_path, monkeypatch: pytest.MonkeyPatch, capsys):
     assert names["checks"].ok  # type: ignore[attr-defined]
     assert max(map(len, shown)) < 8_000
     assert "\x1b" not in "".join(shown)
+    assert "Fraction(" not in "".join(shown)
     assert capsys.readouterr().out == ""
     assert "in another way" in (tmp_path / "tree" / "README.txt").read_text(encoding="utf-8")
 

@@ -164,6 +164,12 @@ _MAIN_FIGURES = 6  # tables of a level shown without --details
 @click.option(
     "--truth", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Confidential records."
 )
+@click.option(
+    "--run",
+    metavar="RUN.toml",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Its table [input] says how the records are read, and what their values mean.",
+)
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Also write the JSON document.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="A column of the records that is not read.")
@@ -181,6 +187,7 @@ def evaluate_command(
     release: Path,
     *,
     truth: Path,
+    run: Path | None,
     out: Path | None,
     ignore: tuple[str, ...],
     columns: tuple[str, ...],
@@ -196,7 +203,7 @@ def evaluate_command(
     if len(called) < len(columns):
         raise click.UsageError("--column needs pairs of different columns, as geocode=settlement")
     found = topdown.evaluate(
-        release, truth, out=out, force=force, ignore=ignore, count=not no_count, columns=called
+        release, truth, out=out, force=force, ignore=ignore, count=not no_count, columns=called, run=run
     )
     document: dict[str, Any] = to_builtins(found)
     screen.document(document)

@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Option = Callable[[Callable[..., int]], Callable[..., int]]  # of click
 
 
+_CHOSEN = "topdown.action"  # in the context: the action that a command line names
 _EXITS = {
     0: "ok",
     1: "a check failed",
@@ -38,19 +39,86 @@ _EXITS = {
 }
 
 
+MEANT = {
+    "--epsilon": "--budget-for",
+    "--eps": "--epsilon",
+    "--budget": "--budget-for",
+    "--output": "--out",
+    "--output-dir": "--out",
+    "--directory": "--out",
+    "--folder": "--out",
+    "--data": "--records",
+    "--input": "--records",
+    "--microdata": "--truth",
+    "--geography": "--leaves",
+    "--areas-file": "--areas",
+    "--threads": "--workers",
+    "--jobs": "--workers",
+    "--processes": "--workers",
+    "--cores": "--workers",
+    "--overwrite": "--force",
+    "--replace": "--force",
+    "--approve-all": "--yes",
+    "--repeats": "--replicates",
+    "--runs": "--replicates",
+    "--rng": "--seed",
+    "--random-state": "--seed",
+    "--confidence": "--coverage",
+    "--lang": "--language",
+    "--diff-with": "--diff",
+    "--baseline": "--compare",
+    "--continue": "--resume",
+}
+"""Words that people type for an option, and the option that means it; said where a command has it."""
+
+
 class Command(click.Command):
-    """A command whose help ends with examples and exit codes.
+    """A command whose help ends with examples and exit codes, with its options in groups where it has some.
 
     Args:
         examples: at least two (command line, what it does).
         exits: exit codes it can end with.
+        groups: options by title, by their names in the function; {} for one list. Those of no group are for all.
+        action: argument whose value is the title of the one group that a command line takes; "" for none.
     """
 
     def __init__(
-        self, *args: Any, examples: tuple[tuple[str, str], ...], exits: tuple[int, ...], **kwargs: Any
+        self,
+        *args: Any,
+        examples: tuple[tuple[str, str], ...],
+        exits: tuple[int, ...],
+        groups: Mapping[str, Sequence[str]] = {},
+        action: str = "",
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.examples, self.exits = examples, exits
+        self.groups, self.action = groups, action
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read a command line; of an option that is not there, name the one that means it."""
+        chosen = [arg for arg in args if arg in self.groups] if self.action else []
+        ctx.meta[_CHOSEN] = chosen[:1]
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            known = {option for parameter in self.params for option in parameter.opts}
+            meant = MEANT.get(error.option_name)
+            if meant not in known:
+                raise
+            said = f"No such option '{error.option_name}'. Did you mean {meant}?"
+            raise click.NoSuchOption(error.option_name, said, ctx=ctx) from None
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of the action that was named, or of all, by group."""
+        chosen = ctx.meta.get(_CHOSEN) or list(self.groups)
+        rows = {p.name: row for p in self.get_params(ctx) if (row := p.get_help_record(ctx)) is not None}
+        grouped = {name for names in self.groups.values() for name in names}
+        for title in chosen:
+            with formatter.section(f"Options of {title}" if self.action else title):
+                formatter.write_dl([rows[name] for name in self.groups[title]])
+        with formatter.section("Options"):
+            formatter.write_dl([row for name, row in rows.items() if name not in grouped])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples and exit codes."""
@@ -69,6 +137,8 @@ def command(
     examples: tuple[tuple[str, str], ...],
     exits: tuple[int, ...] = (0, 2),
     json_option: bool = True,
+    groups: Mapping[str, Sequence[str]] = {},
+    action: str = "",
 ) -> Callable[[Callable[..., int]], Command]:
     """Make a function a command; it gets a Screen first and returns its exit code.
 
@@ -77,6 +147,7 @@ def command(
         examples: see Command.
         exits: see Command.
         json_option: whether the command prints a result as JSON.
+        groups, action: see Command.
     """
 
     def make(function: Callable[..., int]) -> Command:
@@ -101,7 +172,9 @@ def command(
                         checked_path(str(path), names.get(name, name))
             return function(screen, **options)
 
-        make_command = click.command(name, cls=Command, examples=examples, exits=exits)
+        make_command = click.command(
+            name, cls=Command, examples=examples, exits=exits, groups=groups, action=action
+        )
         made = make_command(with_options(*_screen_options(json_option))(run))
         for parameter in made.params:
             parameter.type = _plain_digits(parameter.type)

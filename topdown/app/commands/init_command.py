@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,8 +145,12 @@ def init_command(
         registry = out.parent
     asked = _Asked(schema, settings, codes, ask_labels, app.levels_asked(levels), out, no_count)
     files, told = _drafted(screen, asked, secret, public, registry)
+    files[out] = app.with_ledger_id(out, files[out])
+    makes_ledger = registry is not None or near.is_dir()
+    if makes_ledger:
+        app.refuse_second_ledger(out, files[out], _unit_of(files))
     _write_files(screen, files, force=force)
-    place = app.create_run_ledger(out) if registry is not None or near.is_dir() else None
+    place = app.create_run_ledger(out) if makes_ledger else None
     run = app.load_run_file(out)
     unasked = [f"release.{k}" for k in ("title", "agency", "contact") if getattr(run.release, k) == "?"]
     missing = [str(table) for table in tables if not table.is_file()]
@@ -259,10 +265,14 @@ def _bundled_draft(
     return files, tuple(told)
 
 
+def _unit_of(files: Mapping[Path, str]) -> str | None:
+    """Return whose answers are protected, by the schema that is drafted; None if none is."""
+    drafted = [text for path, text in files.items() if path.name == DRAFTED[0]]
+    return tomllib.loads(drafted[0])["unit"] if drafted else None
+
+
 def _write_files(screen: Screen, files: dict[Path, str], *, force: bool) -> None:
     """Write files; one that is there and differs is shown and kept, or copied before it is replaced."""
-    *_, run_file = files
-    files[run_file] = app.with_ledger_id(run_file, files[run_file])
     changed = {
         path: lines for path, text in files.items() if path.exists() and (lines := app.changes_to(path, text))
     }

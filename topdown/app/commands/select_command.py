@@ -41,6 +41,12 @@ LARGE = 2
         ("topdown select --self-check", "Exact ratios of the shipped choices."),
     ),
     exits=(0, 1, 2, 130),
+    groups={
+        "sites": ("candidates", "k", "per", "most", "radius", "centres"),
+        "order": ("candidates", "most_records", "radius", "centres"),
+        "frequent": ("query", "level", "cap", "more_than"),
+    },
+    action="action",
 )
 @click.argument(
     "action",

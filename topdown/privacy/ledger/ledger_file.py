@@ -302,6 +302,15 @@ def _binding_in(ledger: bytes | None) -> LedgerBinding | None:
     return None if opened is None else opened.binding
 
 
+def refuse_another_ledger(place: LedgerLocation) -> None:
+    """Refuse a ledger of a data set that has one already (B017), before anything is made; looks only."""
+    disk = Disk()
+    for other in other_registries(place, disk):
+        first = disk.read(other.ledger_path)
+        if other.mark.records > 1 or first is not None or not other.names(place.path):
+            raise second_ledger(other, place, _binding_in(first))
+
+
 def create_ledger(place: LedgerLocation, disk: Disk | None = None, *, instead_of: str = "") -> LedgerLocation:
     """Create the ledger of a data set and its registry, once; return its place with its random id.
 
