@@ -55,7 +55,13 @@ if TYPE_CHECKING:
         compose_noise,
     )
     from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature, tilted
-    from topdown.privacy.accountant.gaussian_loss import ends, float_exp, loss_distribution, precision, quotient
+    from topdown.privacy.accountant.gaussian_loss import (
+        ends,
+        float_exp,
+        loss_distribution,
+        precision,
+        quotient,
+    )
     from topdown.privacy.accountant.trade_off import trade_off_from_deltas
     from topdown.privacy.accountant.whole_loss import BOUND_METHOD, WholeLoss
 
