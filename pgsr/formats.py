@@ -284,7 +284,7 @@ class LedgerState(LedgerHistory, frozen=True, kw_only=True, tag_field="type", ta
 
     version: Literal[4] = 4
     engine: str
-    action: Literal["new", "found", "show", "move", "attest", "refund", "take-over"]
+    action: Literal["new", "found", "show", "move", "attest", "refund", "limit", "take-over"]
     path: str
     registry: str
     head: Annotated[Sha256, Meta(description="SHA-256 of the ledger's last line")]

@@ -411,7 +411,7 @@ def _readme_due(stated: dict[str, Any]) -> str:
         for delta, ends in row["epsilon"].items():
             where = "" if delta == "0" else f" at delta {delta}"
             lines += [row["sentence"], f"Epsilon is at most {ends[1]}{where} ({row['name']})."]
-    lines += persons_said(ledger["attestations"], ledger["refunds"])
+    lines += persons_said(ledger["attestations"], ledger["limits"], ledger["refunds"])
     return _README.format(
         title=names.get("title") or "Numbers of groups by size",
         groups=stated["total"],

@@ -29,7 +29,7 @@ from pgsr.run_settings import (
     source_of,
     write_settings,
 )
-from topdown.app.commands.command import StoppedRun, command, packed, said_when_stopped
+from topdown.app.commands.command import StoppedRun, command, packed, said_when_stopped, with_options
 from topdown.app.commands.ledger_command import (
     ACTIONS,
     Told,
@@ -55,8 +55,16 @@ from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 from topdown.privacy.ledger import LedgerLocation, history_lines
 from topdown.progress import Report
 
-Action = Literal["new", "found", "show", "move", "attest", "refund", "take-over"]
+Action = Literal["new", "found", "show", "move", "attest", "refund", "limit", "take-over"]
 BOUND = ("data_set", "relations", "smallest", "unit")
+limit_options = with_options(
+    click.option(
+        "--rho-limit", help="Most rho of everything charged to the ledger together; else one release alone."
+    ),
+    click.option("--epsilon-limit", help="Most epsilon of everything together, at --delta-limit."),
+    click.option("--delta-limit", help="Delta of --epsilon-limit; 0 (default): for every delta."),
+)
+"""The limits of a ledger, where it is made, changed and charged."""
 
 
 @command(
@@ -79,6 +87,10 @@ BOUND = ("data_set", "relations", "smallest", "unit")
         (
             'pgsr ledger refund run.toml --record 3 --reason burnt --by "A. Person"',
             "Refund a charge whose noise was destroyed unseen.",
+        ),
+        (
+            "pgsr ledger limit run.toml --by NAME --reason WHY",
+            "Let everything cost what the run file's limit says from now on.",
         ),
         (
             "pgsr ledger take-over run.toml --former old.jsonl --by NAME --reason WHY",
@@ -110,6 +122,7 @@ BOUND = ("data_set", "relations", "smallest", "unit")
     type=click.Path(path_type=Path),
     help="Folder of its registry (default: that of the groups).",
 )
+@limit_options
 @told_options
 @packed("told", Told)
 def ledger_command(
@@ -137,7 +150,8 @@ def ledger_command(
         former = former_of(place, told)
         place = _named_ledger(place, run, settings, moved, instead_of=former.ledger)
     refuse_unnamed(place)
-    document_ledger(place, action, told)
+    limits = policy_of(settings, again=False, resume=False).limits
+    document_ledger(place, action, told, limits)
     if told.head:
         show_head(screen, place, ledger_state(place, action))
         return EXIT_OK
@@ -146,6 +160,7 @@ def ledger_command(
         "move": "is at its place",
         "attest": "was attested to be complete",
         "refund": "has one charge less",
+        "limit": "has the limit that is stated",
         "take-over": f"holds what the former one held; for release: --ledger-id {place.id}",
     }[action]
     _show_ledger(screen, place, action, f"The ledger {done}; nothing is spent")
@@ -167,7 +182,9 @@ def _named_ledger(
     place: LedgerLocation, run: Path | None, settings: dict[str, Any], moved: bool, instead_of: str = ""
 ) -> LedgerLocation:
     """Make a ledger, or find the one that is there, and name it in the run file."""
-    place = replace(place, id=new_ledger(place, instead_of))
+    place = replace(
+        place, id=new_ledger(place, policy_of(settings, again=False, resume=False).limits, instead_of)
+    )
     if run is not None:
         found = {"ledger_id": place.id} if settings.get("ledger_id") != place.id else {}
         found |= {"registry": str(place.registry_folder.absolute())} if moved else {}
@@ -261,11 +278,7 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
     type=click.Path(path_type=Path),
     help="Folder of the ledger's registry (default: that of --groups).",
 )
-@click.option(
-    "--rho-limit", help="Most rho of everything charged to the ledger together; else this release alone."
-)
-@click.option("--epsilon-limit", help="Most epsilon of everything together, at --delta-limit.")
-@click.option("--delta-limit", help="Delta of --epsilon-limit; 0 (default): for every delta.")
+@limit_options
 @click.option("--limit-reason", help="Why the limit is what it is.")
 @click.option(
     "--simulate", type=int, metavar="SEED", help="On made-up or public groups; NOT-A-RELEASE, not charged."

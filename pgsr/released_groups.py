@@ -251,13 +251,14 @@ def _check_history(check: Findings, ledger: LedgerFile, stated: dict[str, Any] |
     due = {
         "ledger": getattr(ledger.lines[0], "ledger", ""),
         "up_to": ledger.up_to,
+        "limits": ledger.limits,
         "attestations": ledger.attestations,
         "refunds": ledger.refunds,
     }
     check.n_checked += 1
     if stated != due:
         check.fail(
-            "the certificate states another ledger, end, attestation or refund than ledger.jsonl holds"
+            "the certificate states another ledger, end, limit, attestation or refund than ledger.jsonl holds"
         )
 
 

@@ -67,7 +67,6 @@ from topdown.privacy.ledger import (
     Journal,
     Ledger,
     LedgerLocation,
-    Limits,
     MeasuredPart,
     NoiseCharge,
     PartSize,
@@ -312,17 +311,9 @@ class _GroupSizes:
                 for level, law in level_laws(plan.calibration, plan.hierarchy.level_names).items()
             },
             exact=tuple(plan.sections["privacy"]["conditional_on"]),
-            limits=self.policy.limits or self._alone(so_far),
+            limits=self.policy.limits,
             neighbours=relation_name(plan.calibration.relations, plan.sizes.smallest),
         )
-
-    def _alone(self, so_far: Fraction) -> Limits:
-        """Return limits that leave room for this release, and what of it has to be drawn again after a crash."""
-        loss = self.plan.calibration.loss + so_far
-        reason = self.policy.reason
-        if self.plan.calibration.noise == "gaussian":
-            return Limits(rho=loss, reason=reason)
-        return Limits(epsilon=loss, reason=reason)
 
     def open_records(self) -> None:
         """Go on: the groups were read and checked before."""

@@ -49,6 +49,7 @@ from topdown.privacy.ledger import (
     RecordsFile,
     charged_fields,
     ledger_history,
+    other_limits,
 )
 from topdown.privacy.ledger.ledger_file import check_ledger, create_ledger, ledger_missing, read_ledger
 
@@ -130,7 +131,7 @@ def ledger_place(groups: Path | None, binding: LedgerBinding, file: LedgerFile) 
     return LedgerLocation(path, folder, file.id, binding, None if groups is None else RecordsFile(groups))
 
 
-def new_ledger(place: LedgerLocation, instead_of: str = "") -> str:
+def new_ledger(place: LedgerLocation, limits: Limits | None = None, instead_of: str = "") -> str:
     """Make the ledger of a data set, once, or find the one that is there; return its random id.
 
     >>> from pgsr import LedgerFile, binding_of, ledger_place, new_ledger
@@ -139,25 +140,30 @@ def new_ledger(place: LedgerLocation, instead_of: str = "") -> str:
 
     Args:
         place: the ledger.
+        limits: the most that everything may cost together; None: one release alone.
         instead_of: id of a former ledger of the same data set, which will be taken over.
 
     Raises:
-        BudgetError: the ledger that is there is another one, bound to something else (B007), damaged (B006), or at
-            odds with its registry (B008, B016); the named one is not there (B011); the data set has another (B017);
-            the registry has no folder (B019).
+        BudgetError: the ledger that is there is another one, bound to something else (B007), damaged (B006), at
+            odds with its registry (B008, B016), or has another limit (B066); the named one is not there (B011); the
+            data set has another (B017); the registry has no folder (B019).
     """
     there = read_ledger(place.path)
     if there.opened is not None:
         place = replace(place, id=place.id or there.opened.ledger)
         check_ledger(place, there)
+        other = other_limits(place.path, there, limits)
+        if other is not None:
+            raise other
         return place.id
     if place.id:
         raise ledger_missing(place.path, place.binding.data_set)
-    return create_ledger(place, instead_of=instead_of).id
+    return create_ledger(place, limits=limits, instead_of=instead_of).id
 
 
 def ledger_state(
-    place: LedgerLocation, action: Literal["new", "found", "show", "move", "attest", "refund", "take-over"]
+    place: LedgerLocation,
+    action: Literal["new", "found", "show", "move", "attest", "refund", "limit", "take-over"],
 ) -> LedgerState:
     """Return what a ledger is bound to and holds, after an action on it."""
     book, bound = read_ledger(place.path), place.binding

@@ -110,6 +110,10 @@ def test_everything_released_is_one_number(topdown, capsys, run, check):
     assert set(stated["charged"]) == {"rho", "epsilon", "epsilon_delta"}
 
     # a limit below what all of it costs is refused before anything is charged
+    less = ("--epsilon-limit", "3", "--delta-limit", "1/1000", "--by", "A. Person", "--reason", "less")
+    groups = ("--groups", "toy/groups.csv")
+    code, _, err = run_pgsr(capsys, "ledger", "limit", *groups, *named, *less)
+    assert code == 0, err
     before = LEDGER.read_bytes()
     more = ("--epsilon-limit", "3", "--delta-limit", "1/1000", "--again", "--yes", "--out", "x")
     code, _, err = run_pgsr(capsys, *released[: -len(limits) - 3], *more)

@@ -79,6 +79,8 @@ def test_the_registry_can_lie_apart_and_be_lost(practice, capsys, check, tmp_pat
     )
     check(json.loads(out))
     assert (code, registry.is_file()) == (0, True)
+    more = ("--epsilon-limit", "1", "--by", "A. Person", "--reason", "two releases")
+    assert run_pgsr(capsys, "ledger", "limit", practice / "run.toml", *more)[0] == 0
     assert run_pgsr(capsys, *again)[0] == 0
 
 

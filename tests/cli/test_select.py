@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.choices import LEDGER, OFFICES, SITES, write_candidates
+from tests.helpers.ledgers import limit_as_stated
 from topdown import PlannedChoice, select
 from topdown.app import select_check
 from topdown.privacy.ledger import read_ledger
@@ -74,6 +75,7 @@ def test_nothing_about_the_sample_leaves(topdown, run):
 def test_orders_and_frequent_answers(topdown, run, check):
     """Each kind of choice goes the same way, and keeps to what could be chosen."""
     run.write_text(run.read_text().replace("rho_limit = ", 'rho_limit = "100" # '))
+    limit_as_stated(run)
     order = ("select", "order", run, "--candidates", "offices.csv", "--epsilon", "1", "--yes", "--json")
     for out, more in (("order", ("--most-records", 500)), ("choices", ())):
         said = topdown(*order, "--out", out, *more)
@@ -201,6 +203,7 @@ def test_a_choice_that_comes_out_the_same_again_is_told_from_the_first(topdown, 
 def test_the_limit_of_the_ledger_holds_for_choices(topdown, run):
     """A choice beyond the limit that is drawn all the same spends what was not granted."""
     run.write_text(run.read_text().replace("rho_limit = ", 'rho_limit = "1/100" # '))
+    limit_as_stated(run)
     said = topdown("select", "sites", run, *SITES, "--out", "x")
     assert (said.code, "error[B004]" in said.err, "--epsilon" in said.err) == (2, True, True)
     assert "nothing" in said.err.split("this run spent")[-1]

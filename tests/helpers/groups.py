@@ -12,7 +12,7 @@ from typing import Any
 from pgsr import LedgerFile, Release, binding_of, hierarchy_of, ledger_place, new_ledger, release, simulate
 from pgsr.run_settings import ledger_of, plan_of, policy_of, source_of
 from topdown.formats import json_bytes
-from topdown.privacy.ledger import LedgerLocation
+from topdown.privacy.ledger import LedgerLocation, Limits, open_ledger
 from topdown.verify import CheckResult
 
 REGIONS = hierarchy_of([("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")])
@@ -42,9 +42,16 @@ def place_of(path: Path, **bound: Any) -> LedgerLocation:
 
 
 def book(folder: Path, name: str = "groups.ledger.jsonl", **bound: Any) -> dict[str, Any]:
-    """Make the ledger of groups in memory; return the settings of a release that name it."""
+    """Make the ledger of groups in memory, without a limit; return the settings of a release that name it."""
     place = place_of(folder / name, **bound)
     return {"ledger": place.path, "ledger_id": new_ledger(place)}
+
+
+def change_limits(named: dict[str, Any], limits: Limits, **bound: Any) -> None:
+    """Change the limits of a ledger that `book` made."""
+    place = replace(place_of(named["ledger"], **bound), id=named["ledger_id"])
+    with open_ledger(place) as ledger:
+        ledger.change_limits(limits, "A. Person", "for a test")
 
 
 def released(groups: Any, hierarchy: Any, mechanism: str, epsilon: object, **settings: Any) -> Release:

@@ -105,8 +105,8 @@ def test_over_budget_says_what_was_spent_and_what_is_left(tmp_path):
     assert str(error.value) == 'the plan costs ρ 2.4914; only 0.0086 of 5/2 is left for "ri-2010"'
     assert error.value.details[1:] == (("1", f"{entry.time[:10]}  9b0e51c7  ρ 2.4914"),)
     assert error.value.fix == (
-        "lower budget.rho to 43/5000 or less, or raise the limit under [ledger] with a reason (pgsr: --rho-limit, "
-        "--epsilon-limit)"
+        "lower budget.rho to 43/5000 or less, or raise the limit: write it into the run file, and topdown ledger limit "
+        "RUN.toml --by NAME --reason ..."
     )
     assert error.value.exit_code == 2
 

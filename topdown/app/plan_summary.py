@@ -155,11 +155,7 @@ def _planned_queries(plan: Plan) -> list[PlannedQuery]:
 
 def _ledger_section(prepared: PreparedRun, ledger: LedgerView) -> LedgerSpent:
     own = prepared.run.ledger
-    limits = {
-        name: exact_text(limit)
-        for name, limit in own.limits.fields.items()
-        if isinstance(limit, Fraction) and limit
-    }
+    limits = {name: exact_text(limit) for name, limit in own.limits.fields.items() if limit}
     return LedgerSpent(
         id=own.id or None,
         path=str(prepared.ledger_path),

@@ -79,9 +79,9 @@ def write_as_charged(prepared: PreparedRun, privacy: CertifiedPrivacy, folder: P
     path, spend = ledger_location(prepared).path, planned_spend(prepared)
     data = path.read_bytes()
     book, n_bytes, whole = read_book(data, path)
+    limits = book.limits or spend.limits
     intent = replace(
-        spend.intent(spend.covers, 1, PREFLIGHT_JOURNAL),
-        **spend.limits.fields,
+        spend.intent(spend.covers, 1, PREFLIGHT_JOURNAL), **({} if limits is None else limits.fields)
     )
     line, time = next_line(intent, book)
     book.add(intent, time, line_hash(line))

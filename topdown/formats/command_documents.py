@@ -179,7 +179,7 @@ class LedgerState(LedgerHistory, frozen=True, kw_only=True, tag_field="type", ta
     """The result of topdown ledger --json."""
 
     version: Literal[2] = 2
-    action: Literal["new", "show", "move", "attest", "refund", "take-over"]
+    action: Literal["new", "show", "move", "attest", "refund", "limit", "take-over"]
     path: str
     registry: str
     registry_head: Annotated[Sha256, Meta(description="SHA-256 of the registry's last line")]

@@ -232,6 +232,20 @@ class LedgerAttestation(Part, frozen=True, kw_only=True):
     taken_over: LedgerTakenOver | UnsetType = UNSET
 
 
+class LedgerLimit(Part, frozen=True, kw_only=True):
+    """The most that everything charged may cost together, from a record on."""
+
+    record: Count
+    date: Day
+    rho_limit: Rational | UnsetType = UNSET
+    epsilon_limit: Rational | UnsetType = UNSET
+    delta_limit: (
+        Annotated[Rational, Meta(description="Where epsilon is limited; absent: for every delta")] | UnsetType
+    ) = UNSET
+    by: Annotated[str, Meta(description="Who changed it; absent where it was the first")] | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+
+
 class LedgerRefund(Part, frozen=True, kw_only=True):
     """A person took a charge back: its noise was destroyed unseen."""
 
@@ -247,6 +261,9 @@ class LedgerHistory(Part, frozen=True, kw_only=True):
 
     ledger: LedgerId
     up_to: LedgerEnd
+    limits: Annotated[
+        list[LedgerLimit], Meta(description="The first, and every change; the last is in force")
+    ]
     attestations: list[LedgerAttestation]
     refunds: list[LedgerRefund]
 

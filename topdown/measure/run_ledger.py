@@ -24,6 +24,7 @@ from topdown.privacy.ledger import (
     RecordsFile,
     check_ledger,
     create_ledger,
+    other_limits,
     read_ledger,
 )
 from topdown.privacy.ledger.ledger_file import ledger_missing, refuse_another_ledger
@@ -88,12 +89,12 @@ def create_run_ledger(path: Path, disk: Disk | None = None, *, instead_of: str =
 
     Raises:
         BudgetError: the ledger that is there is bound to something else (B007), is damaged (B006), older than its
-            registry (B008) or without it (B016); the run file names another one already (B007), or the data set has
-            another one (B017).
+            registry (B008) or without it (B016), or has another limit (B066); the run file names another one already
+            (B007), or the data set has another one (B017).
         ConfigError: the run file's text has no line [ledger] to write the id under (C110), or states no limit (C158).
     """
     run, place = load_run_file(path), ledger_location_of_file(path)
-    _ = run.ledger.limits  # refuses a ledger without one
+    limits = run.ledger.limits  # refuses a ledger without one
     text = path.read_text(encoding="utf-8")
     if not _TABLE.search(text):
         raise ConfigError(
@@ -106,6 +107,9 @@ def create_run_ledger(path: Path, disk: Disk | None = None, *, instead_of: str =
     if there.opened is not None:
         place = replace(place, id=place.id or there.opened.ledger)
         check_ledger(place, there)
+        other = other_limits(place.path, there, limits)
+        if other is not None:
+            raise other
     elif place.id:
         raise BudgetError(
             f"{path} names ledger {place.id}, but there is none at {place.path}",
@@ -114,7 +118,7 @@ def create_run_ledger(path: Path, disk: Disk | None = None, *, instead_of: str =
             fix="put the ledger back where it was; a data set has one ledger, made once",
         )
     else:
-        place = create_ledger(place, disk, instead_of=instead_of)
+        place = create_ledger(place, disk, limits=limits, instead_of=instead_of)
     if run.ledger.id != place.id:
         _write_ledger_id(path, text, place.id)
     return place

@@ -11,12 +11,15 @@ from topdown.verify.findings import Finding, Findings
 from topdown.verify.ledger_reader import (
     FILE,
     Begun,
+    Charge,
     Commit,
     Drawn,
     DrawnNoise,
     LedgerFile,
+    LimitChange,
     Opened,
     Refund,
+    limits_of,
     sealing_commit,
 )
 from topdown.verify.noise_laws import changes_needed
@@ -156,6 +159,7 @@ def check_order(ledger: LedgerFile, out: Findings) -> None:
         _ledger_finding(
             out, "V024", "the ledger does not begin with its one opening line", "its beginning was cut off"
         )
+    _check_limits(ledger, out)
     closed: set[int] = set()
     parts: set[tuple[type, int, str]] = set()
     for line in ledger.lines:
@@ -174,6 +178,19 @@ def check_order(ledger: LedgerFile, out: Findings) -> None:
                 text = f"line {line.seq} has a part that was drawn twice, or before it was begun"
                 _ledger_finding(out, "V024", text, "the ledger was altered")
             parts.add(once)
+
+
+def _check_limits(ledger: LedgerFile, out: Findings) -> None:
+    """Expect every charge to have been checked against the limits that were in force."""
+    force: dict[str, str] = {}
+    for line in ledger.lines:
+        if isinstance(line, Opened | LimitChange):
+            force = limits_of(line)
+        elif isinstance(line, Charge):
+            force = force or limits_of(line)
+            if limits_of(line) != force:
+                text = f"intent {line.seq} was checked against another limit than that of the ledger"
+                _ledger_finding(out, "V024", text, "more may have been spent than was allowed")
 
 
 def _check_charges(session: Session, intents: Sequence[int], journal: str, out: Findings) -> None:

@@ -117,7 +117,7 @@ _KEYS = (
 
 
 _LEDGER_KEYS = (
-    *("attestations", "charged", "conditional_on", "data_set", "ledger", "neighbours"),
+    *("attestations", "charged", "conditional_on", "data_set", "ledger", "limits", "neighbours"),
     *("refunds", "secrets", "unit", "up_to"),
 )
 
@@ -307,6 +307,7 @@ def check_everything_released(
         *more.items(),
         ("ledger", first.ledger),
         ("up_to", ledger.up_to),
+        ("limits", ledger.limits),
         ("attestations", ledger.attestations),
         ("refunds", ledger.refunds),
         ("data_set", first.data_set),

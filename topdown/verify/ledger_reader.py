@@ -41,6 +41,9 @@ class Opened(_Line, frozen=True, kw_only=True, tag="open"):
     data_set: str
     neighbours: str
     unit: str
+    rho_limit: str = "0"
+    epsilon_limit: str = "0"
+    delta_limit: str = "0"
 
 
 class DrawnNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -242,7 +245,17 @@ class TakenOver(_Line, frozen=True, kw_only=True, tag="take_over"):
         }
 
 
-Line = Opened | Charge | Begun | Drawn | Commit | Refund | Attestation | TakenOver
+class LimitChange(_Line, frozen=True, kw_only=True, tag="limit"):
+    """From now on everything may cost this much together; `by` decided it."""
+
+    by: str
+    reason: str
+    rho_limit: str = "0"
+    epsilon_limit: str = "0"
+    delta_limit: str = "0"
+
+
+Line = Opened | Charge | Begun | Drawn | Commit | Refund | Attestation | TakenOver | LimitChange
 
 
 @dataclass(frozen=True)
@@ -292,6 +305,17 @@ class LedgerFile:
         ]
 
     @property
+    def limits(self) -> list[dict[str, Any]]:
+        """The first limits, and every change of them, as a certificate has them."""
+        found: list[dict[str, Any]] = []
+        for line in self.lines:
+            if isinstance(line, LimitChange) or (not found and isinstance(line, Opened | Charge)):
+                stated = limits_of(line)
+                said = {"by": line.by, "reason": line.reason} if isinstance(line, LimitChange) else {}
+                found += [{"record": line.seq, "date": _day(line)} | stated | said] if stated else []
+        return found
+
+    @property
     def refunds(self) -> list[dict[str, Any]]:
         """What persons took back, as a certificate has it."""
         return [
@@ -314,7 +338,7 @@ class LedgerFile:
     @property
     def persons_said(self) -> list[str]:
         """A sentence for every attestation and refund."""
-        return persons_said(self.attestations, self.refunds)
+        return persons_said(self.attestations, self.limits, self.refunds)
 
     def readers(self, first: Opened, *, copy: bool) -> str:
         """Return who reads what was charged: up to the last line, or by a copy that may be an old one."""
@@ -363,17 +387,42 @@ class LedgerFile:
 UNNAMED = "somebody whom the ledger does not name"
 
 
-def persons_said(attestations: Sequence[dict[str, Any]], refunds: Sequence[dict[str, Any]]) -> list[str]:
-    """Return a sentence for every attestation and refund, given as a certificate has them."""
+def persons_said(
+    attestations: Sequence[dict[str, Any]],
+    limits: Sequence[dict[str, Any]],
+    refunds: Sequence[dict[str, Any]],
+) -> list[str]:
+    """Return a sentence for every attestation, change of limits and refund, given as a certificate has them."""
+    changed = [
+        f"Limit changed on {one['date']} by {one['by']}: {_limit_words(one)} (record {one['record']}: {one['reason']})."
+        for one in limits
+        if "by" in one
+    ]
     return [
         f"Attested on {one['date']} by {one['by'] or UNNAMED}: {_attested(one.get('taken_over'))} (record "
         f"{one['record']}: {one['reason']})."
         for one in attestations
     ] + [
-        f"Taken back on {one['date']}: the charge of record {one['intent']}, whose noise {one['by']} saw "
-        f"destroyed ({one['reason']})."
-        for one in refunds
+        *changed,
+        *(
+            f"Taken back on {one['date']}: the charge of record {one['intent']}, whose noise {one['by']} saw "
+            f"destroyed ({one['reason']})."
+            for one in refunds
+        ),
     ]
+
+
+def limits_of(line: Opened | Charge | LimitChange) -> dict[str, str]:
+    """Return the limits that a line states, those above 0."""
+    stated = {name: getattr(line, name) for name in ("rho_limit", "epsilon_limit", "delta_limit")}
+    return {name: one for name, one in stated.items() if fraction(one)}
+
+
+def _limit_words(stated: dict[str, Any]) -> str:
+    words = f"rho {stated['rho_limit']}" if "rho_limit" in stated else ""
+    if "epsilon_limit" not in stated:
+        return words
+    return f"{words}{' and ' * bool(words)}epsilon {stated['epsilon_limit']} at delta {stated.get('delta_limit', '0')}"
 
 
 def _attested(taken: dict[str, Any] | None) -> str:
@@ -424,6 +473,8 @@ def _ledger_line(raw: bytes, row: int) -> Line:
         past = [one.line for one in line.charges] if isinstance(line, TakenOver) else []
         if isinstance(line, TakenOver) and not (line.by and line.reason and line.records > 0):
             raise _broken_ledger("V020", "has a former ledger that nobody took over", row)
+        if isinstance(line, LimitChange) and not (line.by and line.reason and limits_of(line)):
+            raise _broken_ledger("V020", "has a limit that nobody changed", row)
         intents = [one for one in (line, *past) if isinstance(one, Intent)]
         if not all(_adds_up(one, past=one is not line) for one in intents):
             raise _broken_ledger("V020", "has an intent whose loss is not that of its laws", row)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
-from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, WHY, book, changed, released
+from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, WHY, book, change_limits, changed, released
 from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
+from topdown.privacy.ledger import Limits
 
 
 @pytest.mark.parametrize(
@@ -138,4 +141,8 @@ def test_a_ledger_takes_both_kinds_of_noise_under_limits_of_all(tmp_path):
         released(GROUPS, REGIONS, "tracking", None, out=tmp_path / "two", **gaussian)
     assert caught.value.code == "B004"
     limits = {"rho_limit": "1/4", "epsilon_limit": "4", "delta_limit": "1/1000000"}
+    with pytest.raises(BudgetError) as caught:
+        released(GROUPS, REGIONS, "tracking", None, out=tmp_path / "two", **gaussian, **limits)
+    assert caught.value.code == "B066"
+    change_limits(named, Limits(Fraction(1, 4), Fraction(4), Fraction(1, 10**6)))
     assert released(GROUPS, REGIONS, "tracking", None, out=tmp_path / "two", **gaussian, **limits).is_release

@@ -12,8 +12,20 @@ from pgsr.estimators import MECHANISMS
 from pgsr.group_checks import check_folder
 from pgsr.level_noise import NOT_A_RELEASE
 from pgsr.released_groups import read_certificate
-from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, WHY, book, changed, codes, released, seal
+from tests.helpers.groups import (
+    GROUPS,
+    PEOPLE,
+    REGIONS,
+    WHY,
+    book,
+    change_limits,
+    changed,
+    codes,
+    released,
+    seal,
+)
 from topdown.errors import BudgetError
+from topdown.privacy.ledger import Limits
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -79,6 +91,7 @@ def test_a_release_is_charged_once_and_checks_out(tmp_path):
     assert (Fraction(1, 2), 1) == (made.charged, made.n_attempts)
     with pytest.raises(BudgetError):
         released(GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", **named)
+    change_limits({key: named[key] for key in ("ledger", "ledger_id")}, Limits(epsilon=Fraction(1)))
     again = released(
         GROUPS, REGIONS, "M_H^dp", "1/2", out=tmp_path / "again", epsilon_limit=1, again=True, **named
     )

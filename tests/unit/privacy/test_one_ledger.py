@@ -249,7 +249,6 @@ def test_a_limit_holds_for_everything_together(disk):
         due = ledger.book.composed(more=(intent("sizes", 3),)).epsilon_at(F(1, 10**5)).upper
         apart = ledger.book.composed().epsilon_at(F(1, 10**5)).upper + SIZES.loss
         assert due < apart
-        before = disk.read(PATH)
         for limits, code in (
             (Limits(epsilon=due - F(1, 10**6), delta=F(1, 10**5)), "B004"),
             (
@@ -259,16 +258,23 @@ def test_a_limit_holds_for_everything_together(disk):
             (Limits(rho=F(9), epsilon=F(1), delta=F(1, 10**5)), "B004"),
             (Limits(epsilon=F(100)), "B023"),  # Gaussian noise has no epsilon for every delta
         ):
-            with pytest.raises(BudgetError) as error:
-                ledger.intent(intent("sizes", 3), limits)
-            assert (error.value.code, error.value.exit_code) == (code, 2)
+            ledger.change_limits(limits, "A. Person", "board")
+            before = disk.read(PATH)
+            for asked in (limits, None):
+                with pytest.raises(BudgetError) as error:
+                    ledger.intent(intent("sizes", 3), asked)
+                assert (error.value.code, error.value.exit_code) == (code, 2)
+            with pytest.raises(BudgetError, match="the limit asked for") as error:
+                ledger.intent(intent("sizes", 3), ENOUGH)
+            assert (error.value.code, disk.read(PATH)) == ("B066", before)
         for limits in (Limits(rho=F(9)), Limits(epsilon=F(100), delta=DELTA / 2)):
+            ledger.change_limits(limits, "A. Person", "board")
             with pytest.raises(BudgetError) as error:
                 ledger.intent(intent("optimal", 4), limits)
             assert error.value.code == "B023"
-        assert disk.read(PATH) == before
-        ledger.intent(intent("sizes", 3), Limits(F(1, 4) + F(1, 2) + F(9, 32), due, F(1, 10**5), "board"))
-    made = ledger.book.intents[3]
+        last = Limits(F(1, 4) + F(1, 2) + F(9, 32), due, F(1, 10**5), "board")
+        ledger.change_limits(last, "A. Person", "board")
+        made = ledger.book.intents[ledger.intent(intent("sizes", 3), last).seq]
     assert (made.rho_limit, made.epsilon_limit, made.delta_limit, made.limit_reason) == (
         F(1, 4) + F(1, 2) + F(9, 32),
         due,

@@ -25,10 +25,10 @@ from topdown.privacy.ledger.registry import read_registry
 from topdown.publish.ledger_statement import spent_statement
 
 if TYPE_CHECKING:
-    from topdown.privacy.ledger import Registry
+    from topdown.privacy.ledger import Limits, Registry
 
-Action = Literal["new", "show", "move", "attest", "refund", "take-over"]
-ACTIONS = ("new", "show", "move", "attest", "refund", "take-over")
+Action = Literal["new", "show", "move", "attest", "refund", "limit", "take-over"]
+ACTIONS = ("new", "show", "move", "attest", "refund", "limit", "take-over")
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,13 @@ told_options = with_options(
     click.option(
         "--by",
         default="",
-        help="With attest and take-over: who attests; with refund: who saw the noise destroyed.",
+        help="With attest and take-over: who attests; with limit: who decided; with refund: who saw the noise "
+        "destroyed.",
     ),
     click.option(
         "--reason",
         default="",
-        help="With attest, take-over and refund: why. Both are published with releases.",
+        help="With these: why. Both are published with releases.",
     ),
     click.option("--record", type=click.IntRange(1), help="With refund: number of the intent."),
     click.option(
@@ -115,6 +116,10 @@ told_options = with_options(
             "Refund a charge whose noise was destroyed unseen.",
         ),
         (
+            "topdown ledger limit run.toml --by NAME --reason WHY",
+            "Let everything cost what the run file's limit says from now on.",
+        ),
+        (
             "topdown ledger take-over run.toml --former old.jsonl --by NAME --reason WHY",
             "Count what a ledger of a former format holds.",
         ),
@@ -144,8 +149,8 @@ def ledger_command(
         place = app.create_run_ledger(source, instead_of=former.ledger)
         document_ledger(place, action, told)
     else:
-        place = app.ledger_location_of_file(source)
-        document_ledger(place, action, told)
+        place, limits = app.ledger_location_of_file(source), app.load_run_file(source).ledger.limits
+        document_ledger(place, action, told, limits)
     if told.head:
         show_head(screen, place, _ledger_state(place, action, source))
         return EXIT_OK
@@ -156,6 +161,7 @@ def ledger_command(
 _TAKEN = {
     "attest": {"--by", "--reason"},
     "refund": {"--by", "--reason", "--record"},
+    "limit": {"--by", "--reason"},
     "take-over": {"--by", "--reason", "--former"},
 }
 _MAY = {"move": {"--from"}, "show": {"--head"}, "take-over": {"--from", "--former-name"}}
@@ -173,7 +179,7 @@ def refuse_other_options(action: str, told: Told, see: str) -> None:
     taken = _TAKEN.get(action, set())
     if not taken <= there <= taken | _MAY.get(action, set()):
         raise ConfigError(
-            "attest takes --by and --reason; refund takes --record, --by and --reason; take-over takes --former, --by "
+            "attest and limit take --by and --reason; refund --record, --by and --reason; take-over --former, --by "
             "and --reason, and may take --from and --former-name; move takes --from; show takes --head; new takes none",
             code="C005",
             fix=f"see: {see}",
@@ -186,15 +192,17 @@ def former_of(place: LedgerLocation, told: Told) -> FormerLedger:
     return find_former_ledger(place, told.former or Path(), folders=folders, data_set=told.former_name)
 
 
-def document_ledger(place: LedgerLocation, action: str, told: Told) -> None:
+def document_ledger(place: LedgerLocation, action: str, told: Told, limits: Limits | None = None) -> None:
     """Write down what happened to a ledger; `show` checks it only.
 
     Args:
         place: the ledger.
-        action: show, move, attest, refund or take-over.
+        action: show, move, attest, refund, limit or take-over.
         told: what the action takes.
+        limits: of the run file, if it states any.
 
     Raises:
+        ConfigError: no limit to change to (C158).
         BudgetError: see `open_ledger`, `attest`, `move_ledger`, `take_over`.
     """
     if action == "move":
@@ -207,6 +215,14 @@ def document_ledger(place: LedgerLocation, action: str, told: Told) -> None:
         with open_ledger(place) as opened:
             if action == "refund":
                 opened.void(told.record or 0, told.reason, told.by)
+            elif action == "limit":
+                if limits is None:
+                    raise ConfigError(
+                        "there is no limit to change to",
+                        code="C158",
+                        fix="give rho_limit, or epsilon_limit and delta_limit",
+                    )
+                opened.change_limits(limits, told.by, told.reason)
 
 
 def show_head(screen: Screen, place: LedgerLocation, state: Struct) -> None:
@@ -235,10 +251,8 @@ def registry_of_ledger(place: LedgerLocation) -> Registry:
 
 def _ledger_state(place: LedgerLocation, action: Action, source: Path) -> LedgerState:
     book, bound = read_ledger(place.path), place.binding
-    limits = app.load_run_file(source).ledger.limits.fields
-    stated: dict[str, Any] = {
-        name: exact_text(one) for name, one in limits.items() if isinstance(one, Fraction) and one
-    }
+    limits = book.limits or app.load_run_file(source).ledger.limits
+    stated: dict[str, Any] = {name: exact_text(one) for name, one in limits.fields.items() if one}
     return LedgerState(
         **structs.asdict(ledger_history(book)),
         action=action,
@@ -263,6 +277,7 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: 
         "move": "is at its place:",
         "attest": "was attested to be complete:",
         "refund": "has one charge less:",
+        "limit": "has the limit that the run file states:",
         "take-over": "holds what the former ledger held:",
     }[action]
     screen.last("Ledger ", bold(place.id), f' {done} data set "{state.data_set}"')

@@ -6,14 +6,12 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.privacy.ledger.book import (
-        UNNAMED,
         Book,
         canonical_line,
         charged_fields,
         decimal_text,
-        history_lines,
-        ledger_history,
         line_hash,
+        other_limits,
         over_budget,
         read_book,
         read_lines,
@@ -73,6 +71,7 @@ if TYPE_CHECKING:
         read_registry,
         write_registry,
     )
+    from topdown.privacy.ledger.what_persons_said import UNNAMED, history_lines, ledger_history
 
 __all__ = [
     "DIGEST_FILE",
@@ -125,6 +124,7 @@ __all__ = [
     "next_line",
     "open_journal",
     "open_ledger",
+    "other_limits",
     "over_budget",
     "read_book",
     "read_former_ledger",

@@ -17,18 +17,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
-
 from topdown.errors import BudgetError
 from topdown.formats.caps import parse_json
-from topdown.formats.common import (
-    LedgerAttestation,
-    LedgerEnd,
-    LedgerHistory,
-    LedgerRefund,
-    LedgerTakenOver,
-    LossName,
-)
+from topdown.formats.common import LossName
 from topdown.privacy import accountant
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.ledger.ledger_records import (
@@ -42,6 +33,7 @@ from topdown.privacy.ledger.ledger_records import (
     Drawn,
     Event,
     LedgerBinding,
+    LimitChange,
     Limits,
     Opened,
     Refund,
@@ -49,6 +41,7 @@ from topdown.privacy.ledger.ledger_records import (
     exact_text,
     from_fields,
     level_of,
+    stated_limits,
 )
 from topdown.privacy.relation import GROUP_STEPS, Change, steps_between
 
@@ -200,6 +193,24 @@ class Book:
         return [entry for entry in self.entries if isinstance(entry.event, Refund)]
 
     @property
+    def stated_limits(self) -> list[tuple[Entry, Limits]]:
+        """The limits of the first record, or else of the first charge that was checked against some; every change."""
+        found: list[tuple[Entry, Limits]] = []
+        for entry in self.entries:
+            if isinstance(entry.event, LimitChange) or (
+                not found and isinstance(entry.event, Opened | Charge)
+            ):
+                limits = stated_limits(entry.event)
+                found += [] if limits is None else [(entry, limits)]
+        return found
+
+    @property
+    def limits(self) -> Limits | None:
+        """The limits in force; None: of one release alone."""
+        found = self.stated_limits
+        return found[-1][1] if found else None
+
+    @property
     def charges(self) -> list[tuple[int, Charge]]:
         """Every charge that counts, finished or not, with the number of the record that holds it."""
         live = [(seq, intent) for seq, intent in self.intents.items() if seq not in self.voided]
@@ -292,6 +303,8 @@ class Book:
             )
         if isinstance(event, Begun | Drawn):
             return self._part_problem(event)
+        if isinstance(event, LimitChange):
+            return "these are its limits already" if stated_limits(event) == self.limits else ""
         return "" if event.reason else "whoever attests that a ledger is complete gives a reason"
 
     def _taking_problem(self, event: TakenOver) -> str:
@@ -451,11 +464,39 @@ def other_relation(path: Path, problem: str) -> BudgetError:
     )
 
 
-def over_budget(path: Path, book: Book, intent: Charge, limits: Limits) -> BudgetError | None:
-    """Return the error for a loss over a limit, of everything in the book composed with it (B004, B023); None if under.
+def other_limits(path: Path, book: Book, asked: Limits | None) -> BudgetError | None:
+    """Return the error for limits that are not those in force (B066); None if they are, or none are asked for."""
+    force = book.limits
+    if asked in (None, force) or (force is None and not book.charges):
+        return None
+    there = str(force) if force is not None else "that of the one release in it alone"
+    return BudgetError(
+        f"the limit asked for is {asked}, but that of the ledger {path} is {there}",
+        code="B066",
+        file=str(path),
+        fix="state the ledger's limit; if it is to be another one, write that into the run file and say who decided: "
+        "topdown ledger limit RUN.toml --by NAME --reason ... (pgsr ledger limit). Nothing was spent",
+    )
 
-    The bound of rho is `WholeLoss.rho`; epsilon is the upper end of the composition at `limits.delta`.
+
+def over_budget(path: Path, book: Book, intent: Charge, asked: Limits | None) -> BudgetError | None:
+    """Return the error for a loss over the limit, of everything in the book composed with it; None if under.
+
+    The bound of rho is `WholeLoss.rho`; epsilon is the upper end of the composition at the delta of the limit. Where
+    neither the ledger nor `asked` has a limit, one measurement may be charged, as often as a crash makes it.
+
+    Args:
+        path, book: the ledger. intent: the charge.
+        asked: limits of the run file, if it states any; other limits than those in force are refused.
+
+    Returns: BudgetError B004 (over the limit), B023 (no bound), B066 (other limits), B021 (relation), or None.
     """
+    other = other_limits(path, book, asked)
+    if other is not None:
+        return other
+    limits = book.limits or asked
+    if limits is None:
+        return _not_alone(path, book, intent)
     after = book.composed(more=(intent,))
     if after is None:
         return other_relation(path, relation_problem(book.binding, intent.neighbours))
@@ -486,8 +527,15 @@ def over_budget(path: Path, book: Book, intent: Charge, limits: Limits) -> Budge
     return None
 
 
+def _not_alone(path: Path, book: Book, intent: Charge) -> BudgetError | None:
+    if all(charge.journal == intent.journal for _, charge in book.charges):
+        return None
+    said = "; the ledger has no limit, which leaves room for one release, and holds another"
+    return _over(path, book, intent, f"the plan costs {cost_text(intent)}{said}", Fraction(0))
+
+
 def _over(path: Path, book: Book, intent: Charge, text: str, left: Fraction) -> BudgetError:
-    fix = "raise the limit under [ledger] with a reason (pgsr: --rho-limit, --epsilon-limit)"
+    fix = "raise the limit: write it into the run file, and topdown ledger limit RUN.toml --by NAME --reason ..."
     if left > 0 and intent.loss_name == "rho":
         fix = f"lower budget.rho to {exact_text(left)} or less, or {fix}"
     elif isinstance(intent, Choice):
@@ -528,72 +576,3 @@ def cost_text(intent: Charge) -> str:
 def decimal_text(value: Fraction, *, up: bool, digits: int = 4) -> str:
     """Write a nonnegative number with so many decimals (1 or more), rounded up or down, without trailing zeros."""
     return fixed(value, digits, up=up).rstrip("0").rstrip(".")
-
-
-UNNAMED = "somebody whom the ledger does not name"
-
-
-def ledger_history(book: Book) -> LedgerHistory:
-    """Return which ledger it is, its last record and that one's date, and what persons attested or took back."""
-    opened, last = book.opened, book.entries[-1]
-    attested = [(e, e.event) for e in book.attestations if isinstance(e.event, Attested | TakenOver)]
-    refunded = [(e, e.event) for e in book.refunds if isinstance(e.event, Refund)]
-    return LedgerHistory(
-        ledger="" if opened is None else opened.ledger,
-        up_to=LedgerEnd(record=last.seq, date=last.time[:10]),
-        attestations=[
-            LedgerAttestation(
-                record=e.seq,
-                date=e.time[:10],
-                by=said.by,
-                reason=said.reason,
-                taken_over=_stated_taking(said) if isinstance(said, TakenOver) else UNSET,
-            )
-            for e, said in attested
-        ],
-        refunds=[
-            LedgerRefund(record=e.seq, date=e.time[:10], intent=r.intent, by=r.witness, reason=r.reason)
-            for e, r in refunded
-        ],
-    )
-
-
-def _stated_taking(taken: TakenOver) -> LedgerTakenOver:
-    return LedgerTakenOver(
-        ledger=taken.ledger,
-        format=taken.version,
-        data_set=taken.data_set,
-        records=taken.records,
-        head=taken.head,
-        sha256=taken.sha256,
-        witness="agrees" if taken.witness == "agrees" else "none",
-        attested=taken.attested,
-        refunded=taken.refunded,
-        n_charges=len(taken.charges),
-    )
-
-
-def history_lines(history: LedgerHistory) -> list[str]:
-    """Return a line for every attestation and refund of a ledger."""
-    lines = [
-        f"Attested on {one.date} by {one.by or UNNAMED}: {_what_is_complete(one)} (record {one.record}: {one.reason})."
-        for one in history.attestations
-    ]
-    return lines + [
-        f"Taken back on {one.date}: the charge of record {one.intent}, whose noise {one.by} saw destroyed "
-        f"({one.reason})."
-        for one in history.refunds
-    ]
-
-
-def _what_is_complete(attestation: LedgerAttestation) -> str:
-    taken = attestation.taken_over
-    if taken is UNSET:
-        return "the ledger is complete"
-    seen = "its witness agreed" if taken.witness == "agrees" else "no witness of it was found"
-    return (
-        f'ledger {taken.ledger} of format {taken.format}, data set "{taken.data_set}", is complete and was '
-        f"taken over with {taken.n_charges} charges in {taken.records} records; {seen}; {taken.attested} "
-        f"times somebody had attested it, {taken.refunded} charges had been taken back; its last line has the "
-        f"SHA-256 {taken.head}"
-    )

@@ -53,8 +53,8 @@ class Chargeable(Protocol):
         """Names of what it charges for, which its parts are levels of."""
 
     @property
-    def limits(self) -> Limits:
-        """The most that may ever be charged to the data set."""
+    def limits(self) -> Limits | None:
+        """The most that may ever be charged to the data set, if the run says so; see `Ledger.intent`."""
 
     def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Charge:
         """Return the intent that pays for drawing some of it once."""
@@ -68,7 +68,7 @@ class NoiseCharge:
         release, plan_hash: what it is for.
         laws: what each level draws.
         exact: names of the statistics the release publishes exactly.
-        limits: ledger policy of the run file.
+        limits: ledger policy of the run file; None: that of the ledger.
         neighbours: relation under which a change moves the counts of `laws`.
 
     """
@@ -77,7 +77,7 @@ class NoiseCharge:
     plan_hash: str
     laws: dict[str, tuple[DrawnLaw, ...]]
     exact: tuple[str, ...]
-    limits: Limits
+    limits: Limits | None
     neighbours: str
 
     def intent(self, covers: tuple[str, ...], attempt: int, journal_id: str) -> Intent:

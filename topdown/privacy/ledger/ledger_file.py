@@ -41,6 +41,7 @@ from topdown.privacy.ledger.ledger_records import (
     Drawn,
     Event,
     LedgerBinding,
+    LimitChange,
     Limits,
     Opened,
     Refund,
@@ -142,27 +143,33 @@ class Ledger:
         self.place, self.path, self.book, self.registry = place, place.path, book, registry
         self._file, self._disk = file, disk
 
-    def intent(self, intent: Charge, limits: Limits) -> Entry:
+    def intent(self, intent: Charge, asked: Limits | None) -> Entry:
         """Charge a loss, durably, before noise is drawn under it.
 
         Args:
             intent: what will be drawn and what it costs.
-            limits: the most that may ever be charged to this data set, checked on the composition of everything.
+            asked: limits of the run file, checked on the composition of everything; they must be those of the ledger.
+                None: those of the ledger, or of this measurement alone.
 
-        Raises: BudgetError for a loss over a limit (B004), one that a limited kind of loss cannot bound (B023), or a
-            relation that does not follow from the ledger's (B021).
+        Raises: BudgetError for a loss over a limit (B004), one that a limited kind of loss cannot bound (B023), other
+            limits than the ledger's (B066), or a relation that does not follow from the ledger's (B021).
         """
-        self.check_affordable(intent, limits)
-        return self._append(replace(intent, **limits.fields))
+        self.check_affordable(intent, asked)
+        limits = self.book.limits or asked
+        if limits is None:
+            return self._append(intent)
+        return self._append(
+            replace(intent, **limits.fields, limit_reason="" if asked is None else asked.reason)
+        )
 
-    def check_affordable(self, intent: Charge, limits: Limits) -> None:
+    def check_affordable(self, intent: Charge, asked: Limits | None) -> None:
         """Raise what `intent` would raise, without writing anything."""
         problem = relation_problem(self.book.binding, intent.neighbours)
         if problem:
             raise other_relation(self.path, problem)
         self._check(intent)
         self._refuse_elsewhere()
-        over = over_budget(self.path, self.book, intent, limits)
+        over = over_budget(self.path, self.book, intent, asked)
         if over is not None:
             raise over
 
@@ -214,6 +221,10 @@ class Ledger:
         """Record that a person attests that the ledger is complete (BudgetError B062: no name or reason)."""
         by, reason = person_and_reason(by, reason)
         return self._append(Attested(reason=reason, by=by))
+
+    def change_limits(self, limits: Limits, by: str, reason: str) -> Entry:
+        """Record that everything may cost another amount together from now on (BudgetError B062: no name or reason)."""
+        return self._append(LimitChange(*person_and_reason(by, reason), **limits.fields))
 
     def take_over(self, taken: TakenOver) -> Entry:
         """Count everything that a former ledger holds (B021: of a relation that says nothing of this one's)."""
@@ -280,8 +291,8 @@ def _one_line(text: str) -> str:
 
 def _unnamed() -> BudgetError:
     return BudgetError(
-        "whoever attests that a ledger is complete, takes one over or takes a charge back, gives a name and a reason, "
-        "each one line",
+        "whoever attests that a ledger is complete, takes one over, changes its limit or takes a charge back gives a "
+        "name and a reason, each one line",
         code="B062",
         fix='add --by "NAME" --reason "WHY"; both are published with every later release',
     )
@@ -311,12 +322,19 @@ def refuse_another_ledger(place: LedgerLocation) -> None:
             raise second_ledger(other, place, _binding_in(first))
 
 
-def create_ledger(place: LedgerLocation, disk: Disk | None = None, *, instead_of: str = "") -> LedgerLocation:
+def create_ledger(
+    place: LedgerLocation,
+    disk: Disk | None = None,
+    *,
+    limits: Limits | None = None,
+    instead_of: str = "",
+) -> LedgerLocation:
     """Create the ledger of a data set and its registry, once; return its place with its random id.
 
     Args:
         place: where they will lie; its id is empty.
         disk: another model of the disk, for tests.
+        limits: the most that everything may cost together; None: they are those of the first charge.
         instead_of: id of a former ledger of the same data set, which will be taken over.
 
     Raises:
@@ -325,7 +343,8 @@ def create_ledger(place: LedgerLocation, disk: Disk | None = None, *, instead_of
 
     """
     disk = disk or Disk()
-    opened = Opened(secrets.token_hex(8), LEDGER_VERSION, *vars(place.binding).values())
+    stated = {} if limits is None else limits.fields
+    opened = Opened(secrets.token_hex(8), LEDGER_VERSION, *vars(place.binding).values(), **stated)
     line, made = next_line(opened, Book())[0], replace(place, id=opened.ledger)
     with _folder_held(place.registry_folder, disk):
         for other in other_registries(place, disk):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from topdown.formats.common import LossName
 from topdown.privacy.laws import LAWS, WeightedInteger, Weights
@@ -23,13 +23,13 @@ class Limits:
         rho: most zCDP; None: not limited. Noise with a delta of its own has none, and is refused under it.
         epsilon: most epsilon at `delta`; None: not limited.
         delta: where epsilon is limited, 0 .. 1, below 1; 0: for every delta.
-        reason: why, if someone wrote it down.
+        reason: why, if someone wrote it down; limits are equal whatever it is.
     """
 
     rho: Fraction | None = None
     epsilon: Fraction | None = None
     delta: Fraction = Fraction(0)
-    reason: str = ""
+    reason: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         given = [one for one in (self.rho, self.epsilon) if one is not None]
@@ -40,14 +40,43 @@ class Limits:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What a charge remembers of them; 0 where nothing is limited."""
+        """The numbers as records have them; 0 where nothing is limited."""
         none = Fraction(0)
         return {
             "rho_limit": self.rho or none,
             "epsilon_limit": self.epsilon or none,
             "delta_limit": self.delta,
-            "limit_reason": self.reason,
         }
+
+    def __str__(self) -> str:
+        """Write them: "rho 3", "epsilon 2 at delta 1/100000", or both."""
+        found = [] if self.rho is None else [f"rho {exact_text(self.rho)}"]
+        if self.epsilon is not None:
+            found.append(f"epsilon {exact_text(self.epsilon)} at delta {exact_text(self.delta)}")
+        return " and ".join(found)
+
+
+class LimitFields(Protocol):
+    """A record that states limits; 0 where nothing is limited."""
+
+    @property
+    def rho_limit(self) -> Fraction:
+        """Most zCDP."""
+
+    @property
+    def epsilon_limit(self) -> Fraction:
+        """Most epsilon."""
+
+    @property
+    def delta_limit(self) -> Fraction:
+        """Where epsilon is limited."""
+
+
+def stated_limits(record: LimitFields) -> Limits | None:
+    """Return the limits that a record states; None if it states none."""
+    if not (record.rho_limit or record.epsilon_limit):
+        return None
+    return Limits(record.rho_limit or None, record.epsilon_limit or None, record.delta_limit)
 
 
 @dataclass(frozen=True)
@@ -203,17 +232,21 @@ class LedgerBinding:
 
 @dataclass(frozen=True)
 class Opened:
-    """First record: which ledger this is, and what its losses are about (see `Binding`)."""
+    """First record: which ledger this is, what its losses are about, and their limits, if they are known yet."""
 
     ledger: str
     version: int
     data_set: str
     neighbours: str
     unit: str
+    rho_limit: Fraction = Fraction(0)
+    epsilon_limit: Fraction = Fraction(0)
+    delta_limit: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if self.version != LEDGER_VERSION:
             raise ValueError("a ledger of another version")
+        stated_limits(self)  # refuses a delta without an epsilon
 
     @property
     def binding(self) -> LedgerBinding:
@@ -317,6 +350,21 @@ class Attested:
     by: str = ""
 
 
+@dataclass(frozen=True)
+class LimitChange:
+    """From now on everything may cost this much together; `by` decided it, and why."""
+
+    by: str
+    reason: str
+    rho_limit: Fraction = Fraction(0)
+    epsilon_limit: Fraction = Fraction(0)
+    delta_limit: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if stated_limits(self) is None or not (self.by and self.reason):
+            raise ValueError("a change of limits has limits, and a person who says why")
+
+
 Charge = Intent | Choice
 
 
@@ -364,7 +412,7 @@ class TakenOver:
             raise ValueError("a ledger that is taken over has records, and a person who says why")
 
 
-Event = Opened | Charge | Begun | Drawn | Commit | Refund | Attested | TakenOver
+Event = Opened | Charge | Begun | Drawn | Commit | Refund | Attested | TakenOver | LimitChange
 KINDS: dict[str, type[Any]] = {
     "open": Opened,
     "intent": Intent,
@@ -375,6 +423,7 @@ KINDS: dict[str, type[Any]] = {
     "void": Refund,
     "vouch": Attested,
     "take_over": TakenOver,
+    "limit": LimitChange,
 }
 
 

@@ -1,0 +1,107 @@
+"""The limit of a data set stands in its ledger: no run file states another one, and a person answers for a change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.choices import LEDGER, SITES, write_candidates
+from tests.helpers.commands import run_pgsr
+from tests.helpers.small_release import reseal
+from topdown.privacy.ledger import read_ledger
+
+BY = ("--by", "A. Person", "--reason", "board decision 12")
+
+
+@pytest.fixture
+def run(topdown, toy) -> Path:
+    """Write the toy census, whose limit is rho 3, and release it once for rho 2."""
+    run = toy(Path("toy"))
+    assert topdown("generate", run, "--out", "one", "--yes", "--workers", 1).code == 0
+    return run
+
+
+def with_limit(run: Path, limit: str, name: str) -> Path:
+    """Write a run file of another release with another limit."""
+    path = run.with_name(f"{name}.toml")
+    path.write_text(run.read_text().replace('rho_limit = "3"', limit).replace("persons-r1", name))
+    return path
+
+
+def test_a_second_run_file_with_a_larger_limit_spends_nothing(topdown, run):
+    """Whoever edits a file, or writes a second one, could otherwise spend what nobody allowed."""
+    write_candidates()
+    before = LEDGER.read_bytes()
+    for limit in ('rho_limit = "9"', 'epsilon_limit = "99"\ndelta_limit = "1/100"', 'rho_limit = "5/2"'):
+        other = with_limit(run, limit, "two")
+        for command in (
+            ("generate", other, "--out", "two", "--yes"),
+            ("select", "sites", other, *SITES, "--out", "two"),
+            ("ledger", "new", other),
+        ):
+            said = topdown(*command)
+            assert (said.code, "error[B066]" in said.err) == (2, True), (command, said.err)
+    assert LEDGER.read_bytes() == before
+    said = topdown("plan", with_limit(run, 'rho_limit = "9"', "two"))
+    assert "the limit asked for is rho 9" in " ".join(said.out.split())
+
+
+def test_who_changed_a_limit_stands_in_everything_that_follows(topdown, run, check):
+    """A limit that was raised silently promises readers less than the office once decided."""
+    other = with_limit(run, 'rho_limit = "9/2"', "two")
+    said = topdown("ledger", "limit", other, "--by", "A. Person", "--reason", " ")
+    assert (said.code, "error[B062]" in said.err) == (2, True)
+    said = topdown("ledger", "limit", other, *BY, "--json")
+    assert said.code == 0, said.err
+    check(said.document)
+    assert said.document["rho_limit"] == "9/2"
+    assert [one.get("by") for one in said.document["limits"]] == [None, "A. Person"]
+    again = topdown("ledger", "limit", other, *BY)
+    assert (again.code, "error[B009]" in again.err) == (2, True)
+    assert topdown("generate", other, "--out", "two", "--yes", "--workers", 1).code == 0
+    assert "error[B066]" in topdown("generate", run, "--out", "x", "--yes", "--again").err
+    line = "by A. Person: rho 9/2"
+    for text in (
+        Path("two/README.txt").read_text(),
+        topdown("verify", "two").out,
+        topdown("ledger", "show", other).out,
+    ):
+        assert line in " ".join(text.split()), text
+    audit = topdown("audit", "--ledger", LEDGER, "--json")
+    check(audit.document)
+    assert [one["rho_limit"] for one in audit.document["limits"]] == ["3", "9/2"]
+    assert line in " ".join(topdown("audit", "--ledger", LEDGER).out.split())
+    whole = json.loads(Path("two/certificate.json").read_text())
+    stated = whole["privacy"]["everything_released"]["limits"]
+    assert [one["rho_limit"] for one in stated] == ["3", "9/2"]
+    for change in (stated[:1], [stated[0], stated[1] | {"by": "Nobody"}], []):
+        forged = json.loads(json.dumps(whole))
+        forged["privacy"]["everything_released"]["limits"] = change
+        Path("two/certificate.json").write_text(
+            json.dumps(forged, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        )
+        reseal(Path("two"))
+        assert "V136" in json.dumps(topdown("verify", "two", "--json").document), change
+
+
+def test_group_sizes_have_room_for_one_release_until_a_person_says_more(practice, capsys):
+    """Their ledger may have no limit: then a second release needs a decision, not an option."""
+    run = practice / "run.toml"
+    assert run_pgsr(capsys, "release", run, "--yes")[0] == 0
+    code, _, err = run_pgsr(capsys, "release", run, "--again", "--yes", "--out", practice / "more")
+    assert (code, "error[B004]" in err) == (2, True)
+    more = ("--epsilon-limit", "9")
+    code, _, err = run_pgsr(capsys, "release", run, *more, "--again", "--yes", "--out", practice / "more")
+    assert (code, "error[B066]" in err) == (2, True)
+    code, _, err = run_pgsr(capsys, "ledger", "limit", run, *BY)
+    assert (code, "error[C158]" in err) == (2, True)
+    code, _, err = run_pgsr(capsys, "ledger", "limit", run, *more, *BY)
+    assert code == 0, err
+    code, _, err = run_pgsr(capsys, "release", run, "--again", "--yes", "--out", practice / "more")
+    assert code == 0, err
+    code, out, _ = run_pgsr(capsys, "verify", practice / "more")
+    assert (code, "by A. Person: epsilon 9 at delta 0" in " ".join(out.split())) == (0, True)
+    (ledger,) = (practice / "ledger").glob("*.jsonl")
+    assert [str(limits) for _, limits in read_ledger(ledger).stated_limits] == ["epsilon 9 at delta 0"]
