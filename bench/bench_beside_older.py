@@ -51,6 +51,16 @@ def rhode_island(settings: str) -> Callable[[Checkout, Path], list[object]]:
     return set_up
 
 
+def verified(settings: str) -> Callable[[Checkout, Path], list[object]]:
+    """Return what makes a release of real Rhode Island blocks and returns the command that verifies it."""
+
+    def set_up(checkout: Checkout, folder: Path) -> list[object]:
+        checkout.topdown(*rhode_island(settings)(checkout, folder))
+        return ["verify", folder / "release"]
+
+    return set_up
+
+
 def extension(people: int) -> Callable[[Checkout, Path], list[object]]:
     """Return what releases made-up people under P.L. 94-171 and returns the command that extends it to DHC persons."""
 
@@ -70,8 +80,10 @@ def plain(*arguments: object) -> Callable[[Checkout, Path], list[object]]:
 
 ROWS = {
     "help": plain("--help"),
+    "generate_help": plain("generate", "--help"),
     "pairs": plain("account", "--dhc2020", "--delta", "1e-10"),
     "marginal_first": rhode_island("pl94_2020_marginal_first"),
+    "verify": verified("pl94_2020_marginal_first"),
     "tree": rhode_island("pl94_2020_tree"),
     "extension_20k": extension(20_000),
     "extension_100k": extension(100_000),

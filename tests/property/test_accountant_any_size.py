@@ -21,7 +21,6 @@ from topdown.privacy.accountant import (
     Repeated,
     bun_steinke,
     canonne_kamath_steinke,
-    loss_distribution,
     solve_epsilon,
 )
 from topdown.privacy.accountant.bounds import _gaussian_delta
@@ -228,7 +227,7 @@ def test_the_law_in_whole_numbers_is_that_in_fractions(
     coordinates: list[tuple[Fraction, int, int]], epsilon: Fraction
 ) -> None:
     """A total, a lattice or a threshold that is off by anything would be a certified wrong number."""
-    law = loss_distribution(coordinates)
+    law = Composition.of(coordinates).law
     groups = [(g.variance, g.shift) for g in law.groups]
     assert groups == sorted(groups, reverse=True)
     assert law.total == sum((n * k * k / v for v, k, n in coordinates), Fraction(0))

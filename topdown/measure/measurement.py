@@ -263,6 +263,10 @@ class _Measurement:
         return {plan.part: plan for plan in self.plans}
 
     def charge(self, so_far: Fraction) -> NoiseCharge:
+        return self._spend
+
+    @cached_property
+    def _spend(self) -> NoiseCharge:
         return planned_spend(self.prepared)
 
     @cached_property

@@ -118,8 +118,15 @@ class Query:
         return 1
 
     def refines(self, coarse: Query) -> bool:
-        """Tell whether every answer of `coarse` is a sum of answers of this query."""
-        return refines(self.labels, coarse.labels)
+        """Tell whether every answer of `coarse`, of the same schema, is a sum of answers of this query.
+
+        Cells are all combinations of values, so this is so where it is for the values of each attribute.
+        """
+        mine = {factor.attribute: factor.group_of for factor in self.factors}
+        return all(
+            refines(np.array(mine.get(one.attribute, (0,) * len(one.group_of))), np.array(one.group_of))
+            for one in coarse.factors
+        )
 
 
 def parse_query(schema: Schema, name: str) -> Query:

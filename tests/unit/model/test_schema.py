@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topdown.errors import ConfigError
-from topdown.model import Attribute, Histogram, Recode, Schema, parse_query
+from topdown.model import Attribute, Histogram, Recode, Schema, parse_query, refines
 from topdown.plan import load_invariants, load_schema
 from topdown.privacy import Relation
 from topdown.resources import bundled_names, bundled_root, find
@@ -77,6 +77,14 @@ def test_refines_is_the_partial_order_of_tables() -> None:
     assert parse_query(PL94, "hhgq").refines(parse_query(PL94, "hhinstlevels"))
     assert not race.refines(age)
     assert not total.refines(race)
+
+
+@pytest.mark.parametrize("fine", QUERIES)
+@pytest.mark.parametrize("coarse", QUERIES)
+def test_refining_by_attribute_is_refining_by_cell(fine: str, coarse: str) -> None:
+    """An extension that took a table for a sum of another's answers would fix what nobody measured."""
+    one, other = parse_query(PL94, fine), parse_query(PL94, coarse)
+    assert one.refines(other) == refines(one.labels, other.labels)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -75,30 +76,36 @@ class BallQuadrature:
     def _nodes(self) -> list[tuple[int, Ball, Ball, list[tuple[int, list[tuple[int, Ball]], Ball, int]]]]:
         """For each node: n, modulus, drift in turns, branches [(shift, [(order, coefficient)], error, count)]."""
         with precision(self.bits) as flint:
+            groups = [_group_in_balls(flint, group, self.bits) for group in self.law.groups]
             norm = flint.arb(1)
-            for group in self.law.groups:
-                norm *= _theta_zero(flint, group, self.bits) ** group.count
-            return [self._node(flint, int(n), norm) for n in self.window.index]
+            for group in groups:
+                norm *= _theta_zero(flint, group) ** group.count
+            turns = [ratio.as_integer_ratio() for ratio in self.window.ratios]
+            each = list(zip(groups, turns, strict=True))
+            return [self._node(flint, int(n), each, norm) for n in self.window.index]
 
-    def _node(self, flint: Any, n: int, norm: Ball) -> tuple[int, Ball, Ball, list[Any]]:
-        energy, drift = Fraction(0), Fraction(0)
+    def _node(
+        self, flint: Any, n: int, groups: list[tuple[_GroupInBalls, tuple[int, int]]], norm: Ball
+    ) -> tuple[int, Ball, Ball, list[Any]]:
+        energy, drift = flint.fmpq(0), flint.fmpq(0)
         unseen = flint.arb(0)
         branches = []
-        for group, ratio in zip(self.law.groups, self.window.ratios, strict=True):
-            turns = (ratio * n) % 1
-            turns -= turns > Fraction(1, 2)
+        for group, (top, bottom) in groups:
+            whole = top * n % bottom
+            whole -= bottom if 2 * whole > bottom else 0
+            turns = flint.fmpq(whole, bottom)
             energy += group.count * group.variance * turns * turns
             drift += group.count * group.shift * turns
-            found, error = _ball_branches(flint, group, turns, self.bits)
+            found = _ball_branches(flint, group, turns, whole / bottom)
             if found:
-                branches.append((group.shift, found, error, group.count))
+                branches.append((group.shift, found, group.error, group.count))
             else:
-                unseen += group.count * error
+                unseen += group.count * group.error
         pi = flint.arb.pi()
-        modulus = (-2 * pi * pi * ball_of(flint, energy)).exp() / norm
+        modulus = (-2 * pi * pi * flint.arb(energy)).exp() / norm
         # groups whose branches are all too small to write down: |prod (1 + z)**m - 1| <= exp(sum m |z|) - 1, z complex
         branches.append((0, [], unseen.expm1(), 1))
-        return n, modulus, quotient(flint, drift), branches
+        return n, modulus, drift, branches
 
     def delta(self, epsilon: Fraction) -> Enclosure:
         """Return the enclosure of delta at one epsilon."""
@@ -211,16 +218,34 @@ def _root_of_unity(flint: Any, turns: Ball) -> Ball:
     return flint.acb(2 * (turns - turns.floor())).exp_pi_i()
 
 
-def _theta_zero(flint: Any, group: CoordinateGroup, bits: int) -> Ball:
+@dataclass(frozen=True, eq=False)
+class _GroupInBalls:
+    """What every node asks of a group.
+
+    Args:
+        shift, count: of the group. variance: exact (fmpq).
+        rate: 2 pi**2 v, rounded. level: nats beyond which branches are left out. most: largest order looked at.
+        error: bound of the sum of the branches left out. base: 2 pi**2.
+    """
+
+    shift: int
+    count: int
+    variance: Ball
+    rate: float
+    level: float
+    most: int
+    error: Ball
+    base: Ball
+
+
+def _theta_zero(flint: Any, group: _GroupInBalls) -> Ball:
     """Return Th(0) = sum_j exp(-2 pi**2 v j**2)."""
-    coefficients, error = _ball_branches(flint, group, Fraction(0), bits)
-    return sum((c for _, c in coefficients), flint.arb(1)) + flint.arb(0, 1) * error
+    coefficients = _ball_branches(flint, group, flint.fmpq(0), 0.0)
+    return sum((c for _, c in coefficients), flint.arb(1)) + flint.arb(0, 1) * group.error
 
 
-def _ball_branches(
-    flint: Any, group: CoordinateGroup, turns: Fraction, bits: int
-) -> tuple[list[tuple[int, Ball]], Ball]:
-    """Return [(j, exp(-2 pi**2 v (j**2 - 2 j turns)))] above 2**-(bits + 16), and a bound of the sum of the others."""
+def _group_in_balls(flint: Any, group: CoordinateGroup, bits: int) -> _GroupInBalls:
+    """Return what the nodes ask of a group, at the working precision of the block; branches above 2**-(bits + 16)."""
     level = (bits + 16) * math.log(2)
     rate = 2 * math.pi**2 * float(group.variance)
     most = 1
@@ -229,14 +254,17 @@ def _ball_branches(
     # beyond |j| = most the exponents grow by at least 2 level / (most + 1) each; inside, at most 2 most are left out
     count = 2 * most + 2 / -math.expm1(-level / (most + 1))
     error = flint.arb(count) * (flint.arb(-level) * flint.arb(1 - 1e-9)).exp()
-    tau = float(turns)
-    wanted = [j for j in range(-most, most + 1) if j and rate * (j * j - 2 * j * tau) < level * (1 + 1e-9)]
-    if not wanted:
-        return [], error
-    base = 2 * flint.arb.pi() ** 2
-    return [
-        (j, (-base * ball_of(flint, group.variance * (j * j - 2 * j * turns))).exp()) for j in wanted
-    ], error
+    base, variance = 2 * flint.arb.pi() ** 2, quotient(flint, group.variance)
+    return _GroupInBalls(group.shift, group.count, variance, rate, level, most, error, base)
+
+
+def _ball_branches(flint: Any, group: _GroupInBalls, turns: Ball, tau: float) -> list[tuple[int, Ball]]:
+    """Return [(j, exp(-2 pi**2 v (j**2 - 2 j turns)))] at `turns` (fmpq, rounded: `tau`), but for those left out."""
+    level = group.level * (1 + 1e-9)
+    orders = [
+        j for j in range(-group.most, group.most + 1) if j and group.rate * (j * j - 2 * j * tau) < level
+    ]
+    return [(j, (-group.base * flint.arb(group.variance * (j * j - 2 * j * turns))).exp()) for j in orders]
 
 
 TOLERANCE = Fraction(1, 10**35)

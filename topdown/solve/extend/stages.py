@@ -13,7 +13,7 @@ from topdown.model import Query, Support, common_refinement, refines
 from topdown.plan import LevelPlan
 from topdown.solve.group_constraints import FixedTable, LowerBounds
 from topdown.solve.least_squares import Partition, Problem, SoftRules, Structured
-from topdown.solve.least_squares.structured import queries_nest_by_schema
+from topdown.solve.least_squares.structured import inside_supergroups
 from topdown.solve.rounding import RoundingProblem
 
 Measured = list[list[tuple[Ints, NDArray[np.int32]]]]  # per child, per query: answers listed, noisy values
@@ -38,8 +38,22 @@ class Stage:
 
     @cached_property
     def nests(self) -> tuple[bool | None, ...]:
-        """Which queries nest in any split, see `queries_nest_by_schema`."""
-        return queries_nest_by_schema([query.labels for _, query, _ in self.queries], self.before, self.known)
+        """Which queries are sums over what is known, and of these, whether answers nest with those of finer ones.
+
+        None for a query that is no such sum. Follows from the schema alone, so it is the same in every split.
+        """
+        queries = [query for _, query, _ in self.queries]
+        found: list[bool | None] = [None] * len(queries)
+        chain: list[Query] = []
+        for i in sorted(range(len(queries)), key=lambda i: -int(queries[i].labels.max())):
+            query = queries[i]
+            if refines(self.known, query.labels):
+                nests = all(fine.refines(query) for fine in chain) and bool(
+                    inside_supergroups(query.labels, self.before).any()
+                )
+                chain += [query] if nests else []
+                found[i] = nests
+        return tuple(found)
 
     def labels(self, cells: Ints) -> Ints:
         """Return the answer of some cells in the stage's table."""

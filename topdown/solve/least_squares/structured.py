@@ -6,7 +6,6 @@ How its step is taken without a dense Hessian is in `structured_step.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +16,6 @@ from scipy.sparse import csr_array, vstack
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError
-from topdown.model import refines
 from topdown.solve.least_squares.problem import Dense, power_method
 
 MOST_CROSSING = 4000  # answers that cross supergroups; one dense matrix of this size is factored
@@ -178,29 +176,6 @@ def drop_uncertain_queries(queries: tuple[Partition, ...], supergroup: Ints) -> 
     if n_answers(crossing) <= MOST_CROSSING:
         return queries
     return tuple(q for q in queries if q.nests is not None)
-
-
-def queries_nest_by_schema(
-    labels: Sequence[NDArray[Any]], before: Ints, known: Ints
-) -> tuple[bool | None, ...]:
-    """Tell which queries are sums over what is known, and of these, whether answers nest with those of finer ones.
-
-    None for a query that is no such sum. Follows from the schema alone, so it is the same in every split.
-
-    Args:
-        labels: of all cells, one array a query.
-        before, known: partitions of all cells: within which answers nest, and what they are sums over.
-    """
-    found: list[bool | None] = [None] * len(labels)
-    chain: list[NDArray[Any]] = []
-    for i in sorted(range(len(labels)), key=lambda i: -int(labels[i].max())):
-        if refines(known, labels[i]):
-            nests = all(refines(fine, labels[i]) for fine in chain) and bool(
-                inside_supergroups(labels[i], before).any()
-            )
-            chain += [labels[i]] if nests else []
-            found[i] = nests
-    return tuple(found)
 
 
 def n_answers(answers: NestedAnswers) -> int:
