@@ -69,7 +69,7 @@ USUAL_DELTA = Fraction(1, 10**10)
 _BUDGET_DIGITS = 4  # of the budget: short enough to be typed, and within a thousandth of the most there is
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BudgetFor:
     """A budget for one release that extends none, all its shares as the plan has them.
 
@@ -85,6 +85,10 @@ class BudgetFor:
     epsilon: Fraction
     delta: Fraction
     certified: Fraction
+
+    def __repr__(self) -> str:
+        cost = f"epsilon {significant(self.certified, 6, up=True)} at delta {self.delta}"
+        return f"BudgetFor({self.loss_name} {self.budget}, costs at most {cost})"
 
     def document(self) -> plan_documents.BudgetFor:
         """Return the part `budget_for` of the plan's summary; what it costs is rounded up."""
@@ -162,7 +166,7 @@ class ComparedQuery:
         return self.optimal_variance / self.gaussian_variance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NoiseCompared:
     """Two kinds of noise that keep (epsilon, delta) for everything that one record moves.
 
@@ -182,6 +186,10 @@ class NoiseCompared:
     optimal_delta: Fraction
     method: Method
     queries: tuple[ComparedQuery, ...]
+
+    def __repr__(self) -> str:
+        kept = f"epsilon {significant(self.epsilon, 6, up=True)} at delta {self.delta}"
+        return f"NoiseCompared({kept}, {len(self.queries)} queries, better: {self.better})"
 
     @property
     def better(self) -> Better:

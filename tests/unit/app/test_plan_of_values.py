@@ -66,6 +66,8 @@ def test_two_settings_stand_side_by_side():
     grid = one.budget_grid([1, 2.5])
     assert sorted(set(grid["epsilon"])) == [1.0, 2.5]
     assert all(Fraction(text) > 0 for text in grid["budget"])
+    asked = (one.budget_for(3), one.compare_noise("1e-6"))
+    assert [len(repr(of)) < 200 and "Fraction" not in repr(of) for of in asked] == [True, True]
     assert "rho 1/2 beside rho 1" in one.compare(two)._repr_html_()
 
 
