@@ -27,7 +27,6 @@ ALL = {f"topdown.{name}": document_schema(name) for name in DOCUMENTS} | {
 WITHOUT_SCHEMA = {
     "topdown.exact",
     "topdown.exact_answers",
-    "topdown.invariants",
     "topdown.measurements",
     "topdown.journal",
     "topdown.work",
