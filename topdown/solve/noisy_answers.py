@@ -261,9 +261,14 @@ class MeasurementParts:
                 int(rows.group[k]), columns=["node", "query", "answers"], use_threads=False
             )
             lists = table.column("answers").combine_chunks()
+            n_queries, nodes = len(level.measurements), pa.array(codes, pa.string())
+            queries = pa.array([m.query for m in level.measurements], pa.string())
+            due = {
+                "node": nodes.take(np.repeat(np.arange(len(codes)), n_queries)),
+                "query": queries.take(np.tile(np.arange(n_queries), len(codes))),
+            }
             sound = (
-                table.column("node").to_pylist() == [code for code in codes for _ in level.measurements]
-                and table.column("query").to_pylist() == [m.query for m in level.measurements] * len(codes)
+                all(table.column(name).combine_chunks().equals(column) for name, column in due.items())
                 and lists.null_count == lists.values.null_count == 0
                 and lists.values.type == pa.int32()
             )

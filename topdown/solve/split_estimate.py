@@ -212,6 +212,8 @@ def estimate(
             )
             solution, residual = least_squares(problem)
             z = solution.z[back]
+            if last:
+                break
             row_table = np.zeros(len(z), dtype=np.int64)
             row_table[row_of_cell] = group
             values = group_sums(z, row_table, len(answers))
@@ -224,7 +226,8 @@ def estimate(
         n_variables += problem.allowed.size
         # Then its optimum is a single table.
         unique &= step.table in level.single_valued or level.tells_apart(step, split.cells)
-        fixed = FixedTable(group, values)
+        if not last:
+            fixed = FixedTable(group, values)
     return z, Fit(worst, iterations, n_problems, n_variables, unique)
 
 

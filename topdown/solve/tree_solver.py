@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
 
 from topdown.arrays import Ints
 from topdown.errors import TopdownError
@@ -78,9 +81,11 @@ class TreeSolver(ABC):
 
 def nodes_with_records(cells: Ints, counts: Ints, index: Ints) -> list[Node]:
     """Return the children that hold records, of cells (n,), counts (n, m) and indices (m,)."""
-    inside = counts > 0
+    child, row = np.nonzero(counts.T > 0)
+    held, records = cells[row], counts[row, child]
+    first = np.searchsorted(child, np.arange(len(index) + 1)).tolist()
     return [
-        Node(int(child), cells[inside[:, j]], counts[inside[:, j], j])
-        for j, child in enumerate(index)
-        if inside[:, j].any()
+        Node(node, held[low:high], records[low:high])
+        for node, (low, high) in zip(index.tolist(), pairwise(first), strict=True)
+        if high > low
     ]

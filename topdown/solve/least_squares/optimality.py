@@ -44,19 +44,25 @@ def residual_persons(problem: Problem, solution: Solution, *, strict: bool = Fal
 def _residual(problem: Problem, solution: Solution, shift: float) -> float:
     z = solution.z
     violation = infeasibility_persons(problem, z)
-    d = problem.quadratic.gradient(z) - problem.fixed.spread(solution.fixed_multipliers)
-    sigma = np.clip(solution.compared_multipliers, 0.0, problem.compared.hinge)
-    d += problem.compared.rows.T @ sigma
-    soft_gap, soft_shift = hinge_gap(problem.compared, sigma, z)
-    bounds, sums = problem.bounds, problem.bounds.sums(z)
-    if isinstance(bounds, SubsetLimits):
-        mu = _multiplier_settled(bounds, solution.bound_multipliers)
-        gap, shifted = _limits_gap(bounds.limits, mu, sums)
-    else:
-        mu = solution.bound_multipliers
-        gap, shifted = _bounds_gap(bounds, mu, sums, shift)
-    d -= bounds.spread(mu)
-    complementarity, violation = soft_gap + gap, max(violation, soft_shift, shifted)
+    d = problem.quadratic.gradient(z)
+    if problem.fixed.n_groups:
+        d = d - problem.fixed.spread(solution.fixed_multipliers)
+    complementarity = 0.0
+    if len(problem.compared.rows):
+        sigma = np.clip(solution.compared_multipliers, 0.0, problem.compared.hinge)
+        d = d + problem.compared.rows.T @ sigma
+        complementarity, shifted = hinge_gap(problem.compared, sigma, z)
+        violation = max(violation, shifted)
+    bounds = problem.bounds
+    if bounds.n_groups:
+        mu, sums = solution.bound_multipliers, bounds.sums(z)
+        if isinstance(bounds, SubsetLimits):
+            mu = _multiplier_settled(bounds, mu)
+            gap, shifted = _limits_gap(bounds.limits, mu, sums)
+        else:
+            gap, shifted = _bounds_gap(bounds, mu, sums, shift)
+        d = d - bounds.spread(mu)
+        complementarity, violation = complementarity + gap, max(violation, shifted)
     r = _remaining_gap(problem, z, d)
     quadratic = problem.quadratic
     if quadratic.curvature <= 0.0:
@@ -69,8 +75,6 @@ def _residual(problem: Problem, solution: Solution, shift: float) -> float:
 
 def hinge_gap(soft: SoftRules, mu: Floats, z: Floats) -> tuple[float, float]:
     """Return sum of hinge max(0, over) - mu over, and by how much tight rules had to be shifted for it."""
-    if not len(soft.rows):
-        return 0.0, 0.0
     over = soft.rows @ z - soft.most
     tight = np.abs(over) <= SHIFT_PERSONS
     gap = soft.hinge * np.maximum(over, 0.0) - mu * over
@@ -82,8 +86,9 @@ def hinge_gap(soft: SoftRules, mu: Floats, z: Floats) -> tuple[float, float]:
 def infeasibility_persons(problem: Problem, z: Floats) -> float:
     """Return the largest violation of any constraint, in persons."""
     worst = worst_violation(*_flat(problem, z))
-    worst = max(worst, float(np.abs(problem.fixed.left(z)).max(initial=0.0)))
-    return max(worst, problem.bounds.over(problem.bounds.sums(z)))
+    if problem.fixed.n_groups:
+        worst = max(worst, float(np.abs(problem.fixed.left(z)).max(initial=0.0)))
+    return max(worst, problem.bounds.over(problem.bounds.sums(z))) if problem.bounds.n_groups else worst
 
 
 def _bounds_gap(bounds: LowerBounds, mu: Floats, sums: Floats, shift: float) -> tuple[float, float]:

@@ -55,6 +55,13 @@ def laminar_network(
     n_entries: Whole = 0
     for i in range(n * m):
         n_entries += up[i]
+    for j in range(inner_nodes.shape[0]):
+        for i in range(n):
+            if kind_of[i] >= inner_nodes[j] - 1 or (kind_of[i] < 0 and up[i * m + j]):
+                raise IndexError("a row of a kind that has no node")
+        for a in range(inner_first[j], inner_first[j + 1]):
+            if min(inner[0, a], inner[1, a]) < 0 or max(inner[0, a], inner[1, a]) >= inner_nodes[j]:
+                raise IndexError("an arc of a node that is not there")
     row: IntsOut = np.empty(n_entries, dtype=np.int64)
     child: IntsOut = np.empty(n_entries, dtype=np.int64)
     bottom: IntsOut = np.zeros(n_entries, dtype=np.int64)  # node that an entry's unit comes from
@@ -356,6 +363,8 @@ def subtract_sums(group: Ints, answers: IntTable, whole: IntTable, left: IntTabl
             left[g, j] = answers[g, j]
     for i in range(group.shape[0]):
         g = group[i]
+        if g >= answers.shape[0]:
+            raise IndexError("a row of a group that has no answer")
         if g >= 0:
             a_row[g] = i
             for j in range(answers.shape[1]):
