@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -17,6 +18,7 @@ from tests.helpers.attacked import Said, topdown
 from tests.helpers.killed import is_killed
 from tests.helpers.small_release import edit_table, reseal
 
+RAISED = "# limits were raised\n"
 Word = str | Callable[[World], object]
 
 
@@ -253,6 +255,21 @@ SITES: tuple[Word, ...] = (
     "1",
     "--yes",
 )
+
+
+def _is_raised(world: World) -> bool:
+    return RAISED in (world.office / "first.toml").read_text()
+
+
+def _raise_limits(world: World) -> None:
+    """Edit what no command keeps: every run file of the office allows thirty times as much."""
+    for run in world.office.glob("*.toml"):
+        text = re.sub(
+            r'^(rho_limit|epsilon_limit) = "[^"]*"$', r'\1 = "90"', run.read_text(), flags=re.MULTILINE
+        )
+        run.write_text(RAISED + text)
+
+
 PEOPLE_MOVES = (
     _generate("first", "first"),
     _generate("second", "second"),
@@ -289,11 +306,13 @@ PEOPLE_MOVES = (
     Move("begin elsewhere", lambda w: not w.elsewhere.exists(), _begin_elsewhere),
     Move("move the records", lambda w: not w.other_disk.exists(), _move_records),
     Move("move the folder of records", lambda w: not w.other_disk.exists(), _move_folder),
+    Move("raise the limit in every run file", lambda w: not _is_raised(w), _raise_limits),
     Move("extend first", lambda w: _has("first")(w) and _lacks("more")(w), _extend),
     Move("release twice at once", lambda w: _lacks("first")(w) and _lacks("second")(w), _both_at_once),
     *(_killed(step) for step in (4, 9, 14, 19, 24)),
 )
 GROUP_MOVES = (
+    Move("raise the limit in every run file", lambda w: not _is_raised(w), _raise_limits),
     _command(
         *("release groups", _lacks("groups"), "release", _in_office("groups.toml")),
         *("--out", _in_releases("groups"), *APPROVED),

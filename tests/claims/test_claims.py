@@ -79,17 +79,25 @@ CASES = {
         *(RELEASED, "move the folder of records", "restore the registry (early)"),
         "begin elsewhere",
     ),
+    "a larger limit in the run file": (RELEASED, "raise the limit in every run file", "generate second"),
+    "a larger limit in the run file of groups": (
+        *(GROUPS, "raise the limit in every run file"),
+        "release groups again",
+    ),
     "a certificate that promises more": (RELEASED, "change certificate.json of first"),
 }
-NO_MARK, NO_REGISTRY, NO_LOOK = (
+NO_MARK, NO_REGISTRY, NO_LOOK, NO_LIMIT = (
     "a registry that does not compare its mark",
     "a ledger that is accepted without its registry",
     "ledgers made without a look at other registries",
+    "a limit that is the run file's word",
 )
 MUTANTS = (
     *((NO_MARK, case) for case in CASES if case.startswith("an older ledger") and "moved" not in case),
     (NO_REGISTRY, "an older ledger after the records were moved"),
     (NO_LOOK, "a second ledger in another folder"),
+    # of people, the preflight's verification refuses a charge under another limit than the ledger's all the same
+    (NO_LIMIT, "a larger limit in the run file of groups"),
 )
 """What is missing, and a case that is then a counterexample, also after something that nobody can notice."""
 
@@ -108,6 +116,9 @@ def test_the_search_sees_what_a_registry_prevents(
     """A search that finds nothing where a check is missing shows nothing where it is there."""
     if mutant == NO_MARK:
         monkeypatch.setattr(Registry, "check", lambda registry, book, path: None)
+    elif mutant == NO_LIMIT:
+        monkeypatch.setattr(Book, "limits", None)
+        monkeypatch.setattr("topdown.privacy.ledger.book.other_limits", lambda path, book, asked: None)
     elif mutant == NO_LOOK:
         monkeypatch.setattr(ledger_file, "other_registries", lambda place, disk: [])
     else:

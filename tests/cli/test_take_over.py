@@ -180,12 +180,13 @@ def test_group_sizes_are_taken_over(capsys, tmp_path, monkeypatch, topdown, run)
     Path("g.toml").write_text(
         'groups = "groups.csv"\nhierarchy = "regions.csv"\nsizes = 6\nepsilon = "1/2"\n'
     )
-    code, _, err = run_pgsr(capsys, "ledger", "take-over", "g.toml", "--former", old, "--from", "toy", *SAID)
+    limit = ("--epsilon-limit", "2")
+    taking = ("ledger", "take-over", "g.toml", "--former", old, "--from", "toy", *limit, *SAID)
+    code, _, err = run_pgsr(capsys, *taking)
     assert code == 0, err
     (taken,) = read_ledger(Path("ledger/groups.ledger.jsonl")).taken_over.values()
     assert (taken.witness, [str(one.charge.loss) for one in taken.charges]) == ("agrees", ["1/2"])
-    more = ("--epsilon-limit", "2", "--out", "sizes", "--yes")
-    code, _, err = run_pgsr(capsys, "release", "g.toml", *more)
+    code, _, err = run_pgsr(capsys, "release", "g.toml", *limit, "--out", "sizes", "--yes")
     assert code == 0, err
     code, out, _ = run_pgsr(capsys, "verify", "sizes")
     assert (code, f"ledger {GROUPS} of format 2" in " ".join(out.split())) == (0, True), out
