@@ -27,12 +27,11 @@ ALL = {f"topdown.{name}": document_schema(name) for name in DOCUMENTS} | {
 WITHOUT_SCHEMA = {
     "topdown.exact",
     "topdown.exact_answers",
-    "topdown.invariants",
     "topdown.measurements",
     "topdown.journal",
     "topdown.work",
 }
-"""Documents of measurements/, which docs/format.md describes, an input file, and sections, gone with the release."""
+"""Documents inside measurements/, which docs/format.md describes, and finished sections, gone with the release."""
 
 
 class Leaf(Part, frozen=True, kw_only=True):
