@@ -27,7 +27,7 @@ ALLOWED = {
     "model": {"formats"},
     "inputs": {"formats", "model"},
     "optimal_noise": {"privacy"},
-    "selection": {"privacy", "optimal_noise"},
+    "selection": {"formats", "privacy", "optimal_noise"},
     "workers": set(),
     "plan": {"formats", "inputs", "model", "privacy", "optimal_noise"},
     "measure": {"formats", "inputs", "model", "plan", "privacy", "selection"},

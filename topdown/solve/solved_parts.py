@@ -72,7 +72,7 @@ class LevelTally:
         self.n_variables += fit.n_variables
         self.n_unconverged += not fit.residual_persons <= TARGET_PERSONS
         self.max_iterations = max(self.max_iterations, fit.iterations)
-        self.max_kkt_residual_persons = max(self.max_kkt_residual_persons, fit.residual_persons)
+        self.max_kkt_residual_persons = max(self.max_kkt_residual_persons, float(fit.residual_persons))
         self.n_roundings += 1
         self.n_roundings_optimal += rounded.optimal
         self.n_milp += rounded.route == "milp"

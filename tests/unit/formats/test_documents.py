@@ -31,7 +31,7 @@ WITHOUT_SCHEMA = {
     "topdown.journal",
     "topdown.work",
 }
-"""Documents of measurements/, which docs/format.md describes, an input file, and sections, gone with the release."""
+"""Documents inside measurements/, which docs/format.md describes, and finished sections, gone with the release."""
 
 
 class Leaf(Part, frozen=True, kw_only=True):
