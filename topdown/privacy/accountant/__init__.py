@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from topdown.privacy.accountant.gaussian_loss import (
         ends,
         float_exp,
-        loss_distribution,
         precision,
         quotient,
     )
@@ -102,7 +101,6 @@ __all__ = [
     "ends",
     "flatten",
     "float_exp",
-    "loss_distribution",
     "pair_composition",
     "parse_rhos",
     "precision",
