@@ -26,7 +26,7 @@ ON_MACOS = ("-undefined", "dynamic_lookup")
 DIRECTIVES = {
     "language_level": 3,
     "infer_types": True,
-    "boundscheck": False,
+    "boundscheck": True,  # a wrong shape is an error, never a write elsewhere in memory; it costs no time that shows
     "wraparound": False,
     "initializedcheck": False,
 }

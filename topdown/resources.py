@@ -29,7 +29,6 @@ KERNELS = (
     "topdown.solve.least_squares.kernels_admm",
     "topdown.solve.least_squares.kernels_tree",
     "topdown.solve.kernels_simplex",
-    "topdown.solve.least_squares.kernels_check",
     "topdown.solve.rounding.kernels_network",
 )
 """Modules that are compiled, of topdown and pgsr."""

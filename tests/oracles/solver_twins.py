@@ -114,7 +114,7 @@ def best_rounding(problem: RoundingProblem) -> tuple[float, Ints | None]:
 
 
 def worst_violation(z: Floats, allowed: NDArray[np.bool_], pointers: Ints, sums: Floats) -> float:
-    """Twin of `kernels_check.worst_violation`: every violation, and the largest."""
+    """Twin of `kernels_shared.worst_violation`: every violation, and the largest."""
     found = [0.0, *(-z), *np.abs(z[~allowed])]
     for first, last, total in zip(pointers[:-1], pointers[1:], sums, strict=True):
         found.append(abs(z[first:last].sum() - total) if total >= 0 else 0.0)
@@ -122,7 +122,7 @@ def worst_violation(z: Floats, allowed: NDArray[np.bool_], pointers: Ints, sums:
 
 
 def remaining_gap(z: Floats, allowed: NDArray[np.bool_], pointers: Ints, sums: Floats, d: Floats) -> Floats:
-    """Twin of `kernels_check.leave_gap`: segment by segment, by masks."""
+    """Twin of `kernels_shared.leave_gap`: segment by segment, by masks."""
     rest = np.zeros_like(d)
     for first, last, total in zip(pointers[:-1], pointers[1:], sums, strict=True):
         here, may, positive = d[first:last], allowed[first:last], z[first:last] > 0

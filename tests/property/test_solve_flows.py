@@ -14,12 +14,10 @@ from tests.oracles import networkx_flow
 from tests.oracles import solver_twins as reference
 from tests.property.test_solve_rounding import make_problem
 from topdown.resources import load_source
-from topdown.solve import FixedTable, LowerBounds, Network, minimum_cost_flow
-from topdown.solve.flows import is_feasible, is_optimal
+from topdown.solve import FixedTable, LowerBounds, Network, is_feasible, is_optimal, minimum_cost_flow
 from topdown.solve.rounding import (
     RoundingProblem,
     build_network,
-    flow_network,
     round_by_milp,
     round_table,
     whole_parts,
@@ -128,8 +126,8 @@ def test_compiled_kernels_do_what_their_source_says(seed: int, monkeypatch: pyte
     problems = [make_problem(seed, n=6, m=3), nested_problem(seed, 26, 4)]
     compiled = [round_table(problem).counts for problem in problems]
     for name, users in (
-        ("topdown.solve.kernels_simplex", ["topdown.solve.flows"]),
-        ("topdown.solve.rounding.kernels_network", [flow_network.__name__]),
+        ("topdown.solve.kernels_simplex", [minimum_cost_flow.__module__]),
+        ("topdown.solve.rounding.kernels_network", [build_network.__module__]),
     ):
         file = Path(str(import_module(name).__file__))
         source = load_source(name, file.with_name(f"{name.rpartition('.')[2]}.py"))

@@ -5,8 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import solver_twins as reference
-from topdown.solve import gram, has_negative_cycle, occurring, project_segments
-from topdown.solve.least_squares.kernels_check import leave_gap, worst_violation
+from topdown.solve import (
+    gram,
+    has_negative_cycle,
+    leave_gap,
+    occurring,
+    project_segments,
+    worst_violation,
+)
 
 
 @given(st.integers(0, 10_000))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.solve.flows import LARGEST_COST, Network, minimum_cost_flow
+    from topdown.solve.flows import LARGEST_COST, Network, is_feasible, is_optimal, minimum_cost_flow
     from topdown.solve.group_constraints import (
         Bounds,
         FixedTable,
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         group_sums,
         occurring,
     )
-    from topdown.solve.kernels_shared import gram, has_negative_cycle
+    from topdown.solve.kernels_shared import gram, has_negative_cycle, leave_gap, worst_violation
     from topdown.solve.lattice import Lattice, information, make_lattice, product_query
     from topdown.solve.least_squares.kernels_admm import project_base, project_segments
     from topdown.solve.noisy_answers import (
@@ -115,7 +115,10 @@ __all__ = [
     "group_sums",
     "has_negative_cycle",
     "information",
+    "is_feasible",
+    "is_optimal",
     "least_change",
+    "leave_gap",
     "make_lattice",
     "make_partitioner",
     "make_top_down_solver",
@@ -138,6 +141,7 @@ __all__ = [
     "structured_quadratic",
     "try_exact_statistics",
     "unpack_nodes",
+    "worst_violation",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

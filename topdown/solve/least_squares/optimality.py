@@ -15,7 +15,7 @@ import numpy as np
 
 from topdown.arrays import Bools, Floats, Ints
 from topdown.solve.group_constraints import LowerBounds, SubsetLimits
-from topdown.solve.least_squares.kernels_check import leave_gap, worst_violation
+from topdown.solve.kernels_shared import leave_gap, worst_violation
 from topdown.solve.least_squares.problem import Problem, SoftRules, Solution
 
 TARGET_PERSONS = 1e-5  # what every solve should reach
