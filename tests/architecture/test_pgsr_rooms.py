@@ -20,6 +20,7 @@ PGSR_MAY_USE = {
     "output_paths",
     "privacy",
     "process",
+    "resources",
     "progress",
     "verify",
 }

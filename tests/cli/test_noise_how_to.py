@@ -13,7 +13,7 @@ def test_the_page_runs_and_says_what_it_says(topdown, toy, tmp_path, monkeypatch
     """A command or a figure on the page that no longer holds misleads whoever follows it."""
     monkeypatch.chdir(tmp_path)
     toy(tmp_path)
-    assert run_page(PAGE, topdown) == 15
+    assert run_page(PAGE, topdown) == 16
     assert (tmp_path / "law.json").exists()
     assert (tmp_path / "law.svg").exists()
 

@@ -101,7 +101,10 @@ def test_a_second_ledger_for_the_same_records_is_refused(topdown, run, named):
     assert str(LEDGER.resolve()) in said.document["text"]
     assert not list(Path("second").rglob("*.jsonl"))
     other = Path("second/run.toml")
-    other.write_text(re.sub("^data_set = .*$", 'data_set = "others"', other.read_text(), flags=re.MULTILINE))
+    assert not other.exists()
+    text = re.sub("^data_set = .*$", 'data_set = "others"', run.read_text(), flags=re.MULTILINE)
+    text = re.sub('^id = "[0-9a-f]{16}".*\n', "", text, flags=re.MULTILINE)
+    other.write_text(text.replace('"persons.csv"', f'"../toy/{named}"'))
     assert topdown("ledger", "new", other, "--json").document["code"] == "B017"
 
 

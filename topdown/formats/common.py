@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType, convert
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from topdown.formats.json_schema import either
 
@@ -147,13 +147,6 @@ class DisclosedSecret(Part, frozen=True, kw_only=True):
     status: Literal["disclosed"]
     exact: list[str]
     sentence: Annotated[str, Meta(pattern="^disclosed by: ")]
-
-
-def secret_row(row: dict[str, Any]) -> PureSecret | DisclosedSecret:
-    """Return a row about one secret in the form that its noise has."""
-    if row["status"] == "disclosed":
-        return convert(row, DisclosedSecret)
-    return convert(row, GaussianSecret if "rho" in row else PairSecret if "delta" in row else PureSecret)
 
 
 class LedgerSecret(Numbers, frozen=True, kw_only=True):

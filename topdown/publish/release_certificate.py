@@ -19,7 +19,7 @@ from msgspec import UNSET, UnsetType, convert, structs
 
 from topdown import __version__
 from topdown.errors import InternalError
-from topdown.formats.common import Composed, secret_row
+from topdown.formats.common import Composed, DisclosedSecret, GaussianSecret, PairSecret, PureSecret
 from topdown.formats.plan_documents import CertifiedLoss, ChangeStatus
 from topdown.formats.release_documents import (
     Certificate,
@@ -51,6 +51,13 @@ if TYPE_CHECKING:
 
 
 DELTA = "1e-10"
+
+
+def _secret_row(row: dict[str, Any]) -> PureSecret | DisclosedSecret:
+    """Return a row about one secret in the form that its noise has."""
+    if row["status"] == "disclosed":
+        return convert(row, DisclosedSecret)
+    return convert(row, GaussianSecret if "rho" in row else PairSecret if "delta" in row else PureSecret)
 
 
 def statement_of(
@@ -101,8 +108,8 @@ def certified_loss(policy: ReleaseChain, claims: Sequence[Claim] = ()) -> Certif
     certified = convert(rows[0] | {"alone": None, "replaced": None}, CertifiedLoss)
     return structs.replace(
         certified,
-        alone=secret_row(alone[0]) if alone else None,
-        replaced=secret_row(rows[1]) if n == 2 else None,
+        alone=_secret_row(alone[0]) if alone else None,
+        replaced=_secret_row(rows[1]) if n == 2 else None,
     )
 
 

@@ -147,6 +147,8 @@ def init_command(
     files, told = _drafted(screen, asked, secret, public, registry)
     files[out] = app.with_ledger_id(out, files[out])
     makes_ledger = registry is not None or near.is_dir()
+    for path in filter(Path.exists, files):
+        refuse_irreplaceable(path)
     if makes_ledger:
         app.refuse_second_ledger(out, files[out], _unit_of(files))
     _write_files(screen, files, force=force)
@@ -287,8 +289,6 @@ def _write_files(screen: Screen, files: dict[Path, str], *, force: bool) -> None
             code="C080",
             fix="give another --out, or replace what is there with --force: copies of it are kept",
         )
-    for path in changed:
-        refuse_irreplaceable(path)
     for path in changed:
         copy = app.kept_copy(path)
         write_new(copy, path.read_bytes(), force=False)
