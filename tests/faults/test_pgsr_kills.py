@@ -19,9 +19,9 @@ from pgsr import Policy, verify
 from pgsr.cli import main
 from pgsr.group_checks import check_folder
 from pgsr.releasing import run_release
-from tests.helpers.groups import GROUPS, REGIONS, WHY, book, released
+from tests.helpers.groups import GROUPS, REGIONS, WHY, book, change_limits, released
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
-from topdown.privacy.ledger import Disk, LedgerLocation, create_ledger, read_book, read_ledger
+from topdown.privacy.ledger import Disk, LedgerLocation, Limits, create_ledger, read_book, read_ledger
 from topdown.progress import silent
 
 KILLER = Path(__file__).with_name("pgsr_killer.py")
@@ -235,6 +235,7 @@ def test_a_part_that_was_begun_and_lost_is_charged_again_and_said(tmp_path):
     tight = options(tmp_path / "tight" if (tmp_path / "tight").mkdir() is None else tmp_path)
     with pytest.raises(Exception, match="cannot write"):
         released(GROUPS, REGIONS, "tracking", "1/2", disk=Torn(), **tight)
+    change_limits({key: tight[key] for key in ("ledger", "ledger_id")}, Limits(epsilon=Fraction(1, 2)))
     with pytest.raises(Exception, match="more than ε 1/2") as caught:
         released(GROUPS, REGIONS, "tracking", "1/2", resume=True, epsilon_limit="1/2", **tight)
     assert caught.value.code == "B004"

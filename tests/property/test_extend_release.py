@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.extension import Land, make_land
-from tests.helpers.ledgers import n_intents
+from tests.helpers.ledgers import limit_as_stated, n_intents
 from tests.helpers.sections import solve_small
 from tests.helpers.small_release import edit_table, reseal, rewrite_table
 from topdown.app import generate_release, solve_release
@@ -266,6 +266,7 @@ def test_an_answer_counts_its_own_records(
         .replace('rho_limit = "20"', 'rho_limit = "1000002"')
     )
     land.run.write_text(text)
+    limit_as_stated(land.run)
     prepared, release = prepare(land.run, land.base), tmp_path / "more"
     measure(prepared, release, workers=workers)
     context = prepared.context
