@@ -2,13 +2,13 @@
 
 import tempfile
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.helpers import policies, solved
 from tests.helpers.depth import DEPTH
@@ -49,7 +49,7 @@ def test_a_broken_promise_about_rounding_stops_the_solve(
     census = policies.make_census(tmp_path, 1, policies.OLD_AT_HOME)
     said = plan_verdicts(census.context)
     assert "complete" in [v.kind for v in said]
-    better = tuple(replace(v, kind="complete_integral") for v in said)
+    better = tuple(structs.replace(v, kind="complete_integral") for v in said)
     monkeypatch.setattr(level_facts, "plan_verdicts", lambda _: better)
     with pytest.raises(InternalError) as caught:
         solve_answers(census.context, solved.noisy(census, 2), policies.exact_values(census))

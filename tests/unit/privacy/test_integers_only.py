@@ -99,8 +99,8 @@ def test_lint_finds_a_planted_float(planted: str) -> None:
     )
 
 
-def test_noise_imports_nothing_of_ours_but_errors() -> None:
-    """The noise room must stay a leaf: what it imports could bring floats or the confidential data in."""
+def test_noise_imports_nothing_of_ours_but_errors_and_names() -> None:
+    """Noise must stay a leaf: what it imports could bring floats or the records in; errors and names of losses do not."""
     ours = set()
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
@@ -108,4 +108,5 @@ def test_noise_imports_nothing_of_ours_but_errors() -> None:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not (isinstance(node, ast.ImportFrom) and node.level), path.name
             ours |= {name for name in names if name.split(".")[0] in {"topdown", "pgsr"}}
-    assert {"topdown.errors"} == {name for name in ours if not name.startswith("topdown.privacy")}
+    allowed = {"topdown.errors", "topdown.formats.common"}
+    assert allowed == {name for name in ours if not name.startswith("topdown.privacy")}
