@@ -100,7 +100,7 @@ def test_lint_finds_a_planted_float(planted: str) -> None:
 
 
 def test_noise_imports_nothing_of_ours_but_errors_and_names() -> None:
-    """Noise must stay a leaf: what it imports could bring floats or the records in; errors and names of losses do not."""
+    """Noise must stay a leaf: what it imports could bring floats or records in; errors and names of losses do not."""
     ours = set()
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
