@@ -77,7 +77,7 @@ def demo_command(screen: Screen, *, out: Path, schema: str, workers: int | None)
             result = topdown.generate(planned, out, workers=workers or cores(), report=progress)
         else:
             result = topdown.extend(planned, base, out, workers=workers or cores(), report=progress)
-        errors = average_errors(out, source / "persons.csv.gz")
+        errors = average_errors(out, source)
     finally:
         progress.close()
     right = accuracy_lines(app.certified_loss(planned.prepared.context.policy))[0]
@@ -111,10 +111,10 @@ def make_base(source: Path, progress: Progress, workers: int) -> Path:
     return base
 
 
-def average_errors(release: Path, truth: Path) -> list[tuple[str, str]]:
+def average_errors(release: Path, source: Path) -> list[tuple[str, str]]:
     """Return the mean absolute error of the total population at each level; the demo's truth is made up."""
     found = []
-    for level in topdown.evaluate(release, truth).levels:
+    for level in topdown.evaluate(release, source / "persons.csv.gz", run=source / "run.toml").levels:
         total = next(table for table in level.tables if table.query == "total")
         found.append((level.level, figures.two_digits(total.mae)))
     return found

@@ -160,6 +160,7 @@ def synth_run_text(
     *,
     title: str = "",
     ignore: tuple[str, ...] = (),
+    already: Fraction = Fraction(0),
 ) -> str:
     """Return the text of run.toml.
 
@@ -170,8 +171,9 @@ def synth_run_text(
         tree: levels and lengths of geocodes.
         title: added to the title.
         ignore: columns of the tables that this run does not read.
+        already: room under the limit of the ledger for the release that extends this one; one for the release that
+            this one extends is added.
     """
-    already = Fraction(0)
     if chosen.base_settings:
         already = suggest_limit(load_settings(find("settings", chosen.base_settings, Path.cwd())), tree.names)
     nobody = "nobody: made-up data"
@@ -343,7 +345,10 @@ def synth(
             plain_rules = load_settings(find("settings", profile.base_settings, here)).invariants
             unread = _unread_file(columns, base, load_invariants(find("invariants", plain_rules, here), base))
             named = RunChoices(base.name, base.name, profile.base_settings)
-            plain = synth_run_text(out / BASE_RUN, named, release_id, tree, title=" (base)", ignore=unread)
+            room = suggest_limit(chosen, tree.names)
+            plain = synth_run_text(
+                out / BASE_RUN, named, release_id, tree, title=" (base)", ignore=unread, already=room
+            )
             (part / BASE_RUN).write_text(plain, encoding="utf-8")
     return SynthResult(
         records,
