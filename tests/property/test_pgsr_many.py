@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pgsr import chain_optimum, tree_of, tree_optimum
-from pgsr.comparison import Run, compare
+from pgsr.comparison import Run, compare_runs
 from pgsr.synthetic_groups import synthesize
 from tests.oracles.group_sizes import chain_by_tables, table_optimum
 
@@ -57,7 +57,7 @@ def test_tracking_loses_nothing_to_histograms_on_the_census_shape():
     """In persons tracking is nearer than M_c^dp at every level at epsilon 1, with L1 within 5 %."""
     made = synthesize("census")
     runs = [Run("M_c^dp"), Run("tracking")]
-    base, ours = compare(made.hierarchy.tree, made.counts, [Fraction(1)], runs=runs, repeats=2, seed=5)
+    base, ours = compare_runs(made.hierarchy.tree, made.counts, [Fraction(1)], runs=runs, repeats=2, seed=5)
     assert all(b >= o for b, o in zip(base.emd, ours.emd, strict=True))
     assert all(o <= 1.05 * b for b, o in zip(base.l1, ours.l1, strict=True))
 
@@ -66,7 +66,9 @@ def test_shrinkage_to_the_parent_gains_on_the_census_shape():
     """At epsilon 1/10 counties gain at least a tenth over tracking, and no level loses more than a tenth."""
     made = synthesize("census")
     runs = [Run("tracking"), Run("posterior", public=True)]
-    base, ours = compare(made.hierarchy.tree, made.counts, [Fraction(1, 10)], runs=runs, repeats=2, seed=5)
+    base, ours = compare_runs(
+        made.hierarchy.tree, made.counts, [Fraction(1, 10)], runs=runs, repeats=2, seed=5
+    )
     assert ours.l1[-1] <= 0.9 * base.l1[-1]
     assert ours.emd[-1] <= 0.9 * base.emd[-1]
     assert all(o <= 1.1 * b for b, o in zip(base.emd, ours.emd, strict=True))
