@@ -14,7 +14,7 @@ NUMPY_ALLOWED = {
     *("ndarray", "int32", "int64", "uint16", "uint64"),
     *("arange", "array", "empty", "flatnonzero", "frombuffer", "repeat", "searchsorted", "take"),
 }
-MODULES_BANNED = {"cmath", "decimal", "math", "random", "scipy", "statistics"}
+MODULES_BANNED = {"cmath", "decimal", "math", "random", "scipy", "statistics", "numba"}
 NAMES_BANNED = {"complex", "eval", "exec", "float", "pow", "round"}
 METHODS_BANNED = {"__float__", "__truediv__", "mean", "std", "truediv", "true_divide", "var"}
 
@@ -99,8 +99,8 @@ def test_lint_finds_a_planted_float(planted: str) -> None:
     )
 
 
-def test_noise_imports_nothing_of_ours_but_errors_and_names() -> None:
-    """Noise must stay a leaf: what it imports could bring floats or records in; errors and names of losses do not."""
+def test_noise_imports_nothing_of_ours_but_errors() -> None:
+    """The noise room must stay a leaf: what it imports could bring floats or the confidential data in."""
     ours = set()
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
@@ -108,5 +108,4 @@ def test_noise_imports_nothing_of_ours_but_errors_and_names() -> None:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not (isinstance(node, ast.ImportFrom) and node.level), path.name
             ours |= {name for name in names if name.split(".")[0] in {"topdown", "pgsr"}}
-    allowed = {"topdown.errors", "topdown.formats.common"}
-    assert allowed == {name for name in ours if not name.startswith("topdown.privacy")}
+    assert {"topdown.errors"} == {name for name in ours if not name.startswith("topdown.privacy")}

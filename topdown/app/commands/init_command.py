@@ -147,8 +147,8 @@ def init_command(
     files, told = _drafted(screen, asked, secret, public, registry)
     files[out] = app.with_ledger_id(out, files[out])
     makes_ledger = registry is not None or near.is_dir()
-    for path in filter(Path.exists, files):
-        refuse_irreplaceable(path)
+    for there in filter(Path.exists, files):
+        refuse_irreplaceable(there)
     if makes_ledger:
         app.refuse_second_ledger(out, files[out], _unit_of(files))
     _write_files(screen, files, force=force)

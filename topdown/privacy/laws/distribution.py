@@ -17,7 +17,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from topdown.formats.common import LossName
 from topdown.privacy.fixed_point import TailSums, exp_neg, tail_sums
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ class NoiseLaw:
 
     name: str
     mechanism: str
-    loss_name: LossName
+    loss_name: Literal["rho", "epsilon", "epsilon_delta"]
     parameter_name: ParameterName
     loss_of_one: Callable[[Fraction, int], Fraction]
     composed_as: Engine

@@ -317,9 +317,14 @@ def refuse_another_ledger(place: LedgerLocation) -> None:
     """Refuse a ledger of a data set that has one already (B017), before anything is made; looks only."""
     disk = Disk()
     for other in other_registries(place, disk):
-        first = disk.read(other.ledger_path)
-        if other.mark.records > 1 or first is not None or not other.names(place.path):
-            raise second_ledger(other, place, _binding_in(first))
+        _refuse_if_begun(other, place, disk)
+
+
+def _refuse_if_begun(other: Registry, place: LedgerLocation, disk: Disk) -> None:
+    """Refuse a second ledger (B017), unless the registry is all that a crash left of making this one."""
+    first = disk.read(other.ledger_path)
+    if other.mark.records > 1 or first is not None or not other.names(place.path):
+        raise second_ledger(other, place, _binding_in(first))
 
 
 def create_ledger(
@@ -350,10 +355,8 @@ def create_ledger(
         for other in other_registries(place, disk):
             if other.first.ledger == instead_of:
                 continue
-            first = disk.read(other.ledger_path)
-            if other.mark.records > 1 or first is not None or not other.names(place.path):
-                raise second_ledger(other, place, _binding_in(first))
-            disk.remove(other.path)  # of a creation that a crash ended: nothing was ever charged
+            _refuse_if_begun(other, place, disk)
+            disk.remove(other.path)
             disk.sync_folder(other.folder)
         if disk.read(place.path) is not None:
             raise _file_exists(place.path)
