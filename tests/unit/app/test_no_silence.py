@@ -8,7 +8,7 @@ from pathlib import Path
 
 import topdown
 
-MOST_SECONDS = 2.0  # of this process's own work, whatever else the machine does
+MOST_SECONDS = 10.0  # of this process's own work; such a stretch takes .5 s where nothing else runs
 
 
 def test_no_stretch_of_a_run_is_silent(tmp_path: Path) -> None:
