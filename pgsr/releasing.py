@@ -207,7 +207,7 @@ def refuse_lost_levels(plan: Prepared, journal: Journal, book: Book) -> None:
 
     A level is begun when all above it are recorded, so that no crash leads here: a file was damaged or removed.
     """
-    if plan.rows_design is None or book.commit_of(journal.id) is not None:
+    if plan.rows_design is None or book.commits.get(journal.id) is not None:
         return
     names = plan.hierarchy.level_names
     whole = [journal.find(MeasuredPart(name, PART), book) is not None for name in names]

@@ -57,10 +57,6 @@ class TopdownError(Exception):
         self.file, self.line, self.column, self.source, self.caret = file, line, column, source, caret
         self.node, self.key = node, key
 
-    def __reduce__(self) -> tuple[object, ...]:
-        """Keep code, place and fix when the error crosses from a worker process."""
-        return (_rebuild, (type(self), self.text, self.__dict__.copy()))
-
     def to_json(self) -> dict[str, object]:
         """Return the `topdown.error` document (specs of the command line: one shape for screen and JSON)."""
         return {
@@ -77,12 +73,6 @@ class TopdownError(Exception):
             "fix": self.fix,
             "exit_code": self.exit_code,
         }
-
-
-def _rebuild(kind: type[TopdownError], text: str, state: dict[str, object]) -> TopdownError:
-    error = kind(text)
-    error.__dict__.update(state)
-    return error
 
 
 class ConfigError(TopdownError, ValueError):

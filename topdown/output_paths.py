@@ -76,9 +76,9 @@ def checked_path(value: str, what: str, *, key: tuple[str, ...] = ()) -> None:
         )
 
 
-def joined_name(names: Iterable[str]) -> str:
-    """Return the file name of a table of several attributes."""
-    return "_by_".join(names)
+def table_name(query: str) -> str:
+    """Return the file name of the table of `a * b`."""
+    return query.replace(" * ", "_by_")
 
 
 def refuse_same_file(names: Iterable[str], what: str, *, key: tuple[str, ...] = ()) -> None:
@@ -94,7 +94,7 @@ def refuse_same_file(names: Iterable[str], what: str, *, key: tuple[str, ...] = 
     """
     seen: dict[str, str] = {}
     for name in names:
-        file = joined_name(name.split(" * "))
+        file = table_name(name)
         if len(file.encode()) > MOST_FILE_BYTES:
             raise ConfigError(
                 f"{what} {_printable_name(name)!r} gives a file name of more than {MOST_FILE_BYTES} bytes",

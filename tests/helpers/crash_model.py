@@ -103,7 +103,7 @@ class World:
             if self.n_made[part.key] > charged:
                 self.violations.append(f"{part.key}: {self.n_made[part.key]} draws, {charged} charges")
             final = disk.read(OUT / part.level / f"{part.name}.parquet")
-            if final is not None and book.commit_of(journal_id(disk)) is None:
+            if final is not None and book.commits.get(journal_id(disk)) is None:
                 self.violations.append(f"{part.key} visible before the commit")
             if ended and final != f"{part.key} {self.n_made[part.key]} ".encode() * 5:
                 self.violations.append(f"{part.key}: another draw than the last is published")

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from topdown.errors import BudgetError
 from topdown.privacy.ledger import (
-    Commit,
     Disk,
     DrawnLaw,
     Intent,
@@ -62,7 +61,7 @@ def small_ledger(folder: Path) -> tuple[LedgerLocation, bytes]:
         ledger.intent(intent("1/7", journal="k"), Limits(Fraction(5), reason="a second look"))
         ledger.begin(1, "block/part-000")
         ledger.drawn(1, "block/part-000", "a" * 64)
-        ledger.commit(Commit((1,), "9b0e51c7", "j", "f" * 64))
+        ledger.commit((1,), "9b0e51c7", "j", "f" * 64)
         ledger.void(2, "never left the room", "A. Witness")
     return place, place.path.read_bytes()
 

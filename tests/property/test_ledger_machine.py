@@ -15,7 +15,6 @@ from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
 from topdown.errors import BudgetError
 from topdown.privacy.ledger import (
     Book,
-    Commit,
     DrawnLaw,
     Intent,
     Ledger,
@@ -112,7 +111,7 @@ class LedgerMachine(RuleBasedStateMachine):
             ledger.void(seq, "burnt", "A. Person")
         else:
             made = ledger.book.intents[seq]
-            ledger.commit(Commit((seq,), made.plan_hash, made.journal, "0" * 64))
+            ledger.commit((seq,), made.plan_hash, made.journal, "0" * 64)
 
     @rule(loss=st.integers(1, 3), step=st.integers(1, 12), outcome=st.sampled_from(OUTCOMES))
     def lose_power(self, loss: int, step: int, outcome: str) -> None:

@@ -39,7 +39,6 @@ from topdown.plan.public_tables import public_sha256
 from topdown.plan.release_chain import BASE_FOLDER, BaseFiles, describe_base, read_support
 from topdown.plan.run_file import InputTable, LedgerTable
 from topdown.privacy.ledger import (
-    Commit,
     Disk,
     LedgerLocation,
     Limits,
@@ -231,7 +230,7 @@ def charge_base(place: LedgerLocation, plan: Plan, limits: Limits) -> None:
     )
     with open_ledger(place) as ledger:
         intent = ledger.intent(spend.intent(tuple(spend.laws), 1, PREFLIGHT_JOURNAL), limits)
-        ledger.commit(Commit((intent.seq,), plan.plan_hash, PREFLIGHT_JOURNAL, hashlib.sha256().hexdigest()))
+        ledger.commit((intent.seq,), plan.plan_hash, PREFLIGHT_JOURNAL, hashlib.sha256().hexdigest())
 
 
 def _thin_base_context(base: BaseRelease, geography: Geography) -> PublicContext:

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -56,7 +56,7 @@ _NUMBERS = {
 _FINISHED = ("manifest.json", "plan.json", "certificate.json")
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Release:
     """A finished release, open for reading. Nothing is checked but that it is finished: `topdown.verify` is the check.
 
@@ -74,7 +74,7 @@ class Release:
         ConfigError: C088 the folder is no finished release, C122 it holds a simulation.
     """
 
-    path: Path
+    path: Final[Path]
 
     def __init__(self, path: PathText) -> None:
         folder = path_of(path, "path")
@@ -86,7 +86,7 @@ class Release:
                 code="C088",
                 fix="go on with the run that writes it: resume",
             )
-        object.__setattr__(self, "path", folder)
+        self.path = folder
 
     @cached_property
     def plan(self) -> Plan:

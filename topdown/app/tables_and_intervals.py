@@ -26,7 +26,7 @@ from topdown.formats.accuracy_documents import (
 from topdown.formats.strict_toml import exact_text
 from topdown.inputs import MemoryTable
 from topdown.measure.released import read_open_microdata
-from topdown.output_paths import joined_name, new_folder, refuse_release, refuse_same_file
+from topdown.output_paths import new_folder, refuse_release, refuse_same_file, table_name
 from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
 from topdown.plan.preparation import load_context
 from topdown.plan.public_tables import read_area_names, read_unions
@@ -195,7 +195,7 @@ def _answers_of_levels(
             out.append(
                 SheetAnswers(
                     query,
-                    joined_name(f.name for f in query.factors) or "total",
+                    table_name(" * ".join(f.name for f in query.factors)) or "total",
                     context.plan.schema.unit,
                     places,
                     rows[query.name, depth],
@@ -218,7 +218,7 @@ def _answers_of_unions(
         out.append(
             SheetAnswers(
                 query,
-                joined_name(f.name for f in query.factors) or "total",
+                table_name(" * ".join(f.name for f in query.factors)) or "total",
                 asked.context.plan.schema.unit,
                 SheetAreas("areas", "area", tuple(union.name for union in unions)),
                 rows,

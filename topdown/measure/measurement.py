@@ -25,7 +25,7 @@ from topdown.measure.draw import (
 )
 from topdown.measure.records import control_totals, records_form
 from topdown.measure.run_ledger import ledger_location, planned_spend
-from topdown.measure.truth import Truth, exact_bytes
+from topdown.measure.truth import Truth, exact_bytes, records_digest
 from topdown.plan import Plan, PreparedRun, PublicContext, plan_file, read_plan, write_public
 from topdown.plan.release_chain import BaseFiles, check_same_base
 from topdown.privacy import AesBits, BitSource
@@ -291,7 +291,7 @@ class _Measurement:
         return exact_bytes(self.prepared.context, self.truth.exact, self.folder, self.disk)
 
     def digest(self, key: bytes) -> str:
-        return self.truth.digest(key)
+        return records_digest(self.truth.leaves, key)
 
     def size(self, part: MeasuredPart) -> PartSize:
         plan = self._part_plans[part]

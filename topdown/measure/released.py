@@ -15,7 +15,7 @@ from topdown.inputs import codes_to_arrow, label_positions
 from topdown.inputs.file_formats import parquet_batches
 from topdown.measure.record_counts import LeafCounts, SortedRuns
 from topdown.model import Histogram, Query, sections_of
-from topdown.output_paths import joined_name
+from topdown.output_paths import table_name
 from topdown.plan import PublicContext
 
 
@@ -73,7 +73,7 @@ def read_table_rows(
     Raises:
         CertificateError: V090 the table is missing or damaged.
     """
-    path = release / "tables" / joined_name(query.name.split(" * ")) / f"{level}.parquet"
+    path = release / "tables" / table_name(query.name) / f"{level}.parquet"
     depth = context.geography.index(level)
     codes, files = context.geography.levels[depth].codes, sections_of(context.geography).files_at(path, depth)
     try:

@@ -98,7 +98,7 @@ def _stated_hashes(data: bytes | None) -> dict[str, str] | None:
 
 
 def records_digest(leaves: LeafCounts, key: bytes) -> str:
-    """Return the HMAC-SHA256 of records under a key, from their counts."""
+    """Return the HMAC-SHA256 of records under a key, from their counts: the order of the rows does not matter."""
     parts = np.ascontiguousarray(leaves.key, dtype="<i8"), np.ascontiguousarray(leaves.count, dtype="<i4")
     return keyed_digest(key, (part.data for part in parts))
 
@@ -115,10 +115,6 @@ class Truth:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("true counts are not copied or pickled")
-
-    def digest(self, key: bytes) -> str:
-        """Return the HMAC-SHA256 of the records under a key; the order of the rows does not matter."""
-        return records_digest(self.leaves, key)
 
     def counts(self, depth: int) -> Counts:
         """Return the counts of one level, which are added up where they are asked for."""

@@ -17,7 +17,7 @@ from topdown.errors import InternalError
 from topdown.formats.release_documents import LISTED_ENDS, LISTED_ROWS
 from topdown.inputs import codes_to_arrow
 from topdown.model import Histogram, LeafTable, Query, Sections
-from topdown.output_paths import joined_name
+from topdown.output_paths import table_name
 from topdown.plan import Plan, PublicContext
 from topdown.publish.release_files import table_of_plan, write_bytes, written_durably
 from topdown.publish.table_intervals import EstimateSource, Intervals, Place, TableRows, intervals_of, rows_of
@@ -144,7 +144,7 @@ def workload(plan: Plan) -> tuple[Query, ...]:
 
 def table_path(query: Query, level: str) -> str:
     """Return where the table of a query at a level lies inside the release."""
-    return f"tables/{joined_name(query.name.split(' * '))}/{level}.parquet"
+    return f"tables/{table_name(query.name)}/{level}.parquet"
 
 
 def all_paths(context: PublicContext, sections: Sections) -> list[str]:

@@ -8,7 +8,6 @@ import os
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, final
 
@@ -436,11 +435,6 @@ class MeasurementFiles:
 class MeasurementReader(MeasurementFiles):
     """Noisy answers of one plain release: as many for every node."""
 
-    @cached_property
-    def _all(self) -> FileAnswers:
-        """Those of all nodes; every level is opened."""
-        return FileAnswers(self.files, tuple(self.level(i) for i in range(len(self.context.plan.levels))))
-
     def answers(
         self, level_index: int, first_node: int, last_node: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -453,7 +447,7 @@ class MeasurementReader(MeasurementFiles):
 
     def part(self, ranges: Ranges) -> tuple[LevelRows, ...]:
         """Return where the rows of some nodes lie (V020)."""
-        return self._all.part(ranges)
+        return tuple(self.level(i).cut(here) for i, here in enumerate(ranges))
 
     def exact(self) -> dict[str, Ints]:
         """Return the answers that are exact by policy, by the name of the invariant; see `read_exact` (V020)."""

@@ -6,7 +6,7 @@ makes it from the children's own noisy answers (`OwnStatistics`), the tree estim
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, final
 
@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError
-from topdown.formats.release_documents import TreeEstimate
+from topdown.formats.release_documents import EstimateOfLevel, TreeEstimate
 from topdown.model import refines
 from topdown.plan import LevelPlan, Pass, Plan
 from topdown.solve.group_constraints import FixedTable, occurring
@@ -97,9 +97,15 @@ class StatisticsOfParts(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class OwnStatistics:
-    """The noisy answers of each node, and nothing else."""
+    """The noisy answers of each node, and nothing else.
+
+    Args:
+        answers: measured.
+        asked: levels of the tree estimate if it was asked for and covers none of them, and why; else None.
+    """
 
     answers: NoisyAnswers
+    asked: tuple[EstimateOfLevel, ...] | None = None
 
     def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
         """Return the measured nodes and what their own answers ask for."""
@@ -108,15 +114,15 @@ class OwnStatistics:
 
     def anew(self, answers: NoisyAnswers) -> OwnStatistics:
         """Return those of other answers."""
-        return OwnStatistics(answers)
+        return replace(self, answers=answers)
 
     def of_parts(self) -> OwnOfParts:
         """Return what opens those of parts."""
         return OwnOfParts()
 
-    def document(self) -> None:
-        """Return nothing: this is what is done where nothing is said."""
-        return
+    def document(self) -> TreeEstimate | None:
+        """Return why no level is covered by the estimate that was asked for."""
+        return None if self.asked is None else TreeEstimate(targets=list(self.asked))
 
 
 @final

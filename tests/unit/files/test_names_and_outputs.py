@@ -11,12 +11,12 @@ from topdown.errors import ConfigError
 from topdown.output_paths import (
     MOST_NAME_BYTES,
     checked_name,
-    joined_name,
     open_log,
     refuse_inside,
     refuse_needed,
     refuse_release,
     refuse_same_file,
+    table_name,
     write_new,
 )
 
@@ -49,7 +49,7 @@ def test_two_names_of_one_file_are_refused():
             refuse_same_file(names, "table")
         assert caught.value.code == "C131"
     refuse_same_file(("sex * age", "sex", "age"), "table")
-    assert joined_name(["sex", "age"]) == "sex_by_age"
+    assert table_name("sex * age") == "sex_by_age"
 
 
 def test_a_table_of_too_many_attributes_has_no_file_name():

@@ -26,7 +26,6 @@ from topdown.errors import ConfigError
 from topdown.privacy.accountant.gaussian_loss import LossDistribution
 from topdown.privacy.accountant.quadrature_nodes import (
     TWO_PI,
-    Peaks,
     Window,
     beyond_last,
     centred_turns,
@@ -374,10 +373,8 @@ class LatticeFft:
                 fix='use engine "auto": it sieves the nodes instead of transforming all of them',
             )
         self.law, self.n_points = law, n_points
-        window = Window(law, _NATS, n_points * law.spacing, terms, n_points // 2)
-        object.__setattr__(window, "peaks", Peaks(np.arange(1, n_points // 2 + 1), 0.0, 0.0))
-        self.window = window
-        self.spectrum = spectrum_of(window)
+        self.window = Window(law, _NATS, n_points * law.spacing, terms, n_points // 2, every=True)
+        self.spectrum = spectrum_of(self.window)
 
     def delta_sums(self, epsilons: Sequence[Fraction]) -> Sums:
         """Return delta at each epsilon as scaled sums with bounds."""

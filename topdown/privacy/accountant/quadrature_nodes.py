@@ -203,6 +203,7 @@ class Window:
         period: length of the window, a multiple of the spacing on the lattice.
         terms: J, lattice points summed above the threshold; 0 for the lattice-free kernel.
         last: largest node.
+        every: whether all nodes are evaluated, not only those that the sieve leaves.
     """
 
     law: LossDistribution
@@ -212,6 +213,7 @@ class Window:
     last: int
     limit: int = NODE_LIMIT
     blocks: Blocks | None = None
+    every: bool = False
 
     @cached_property
     def ratios(self) -> tuple[Fraction, ...]:
@@ -220,7 +222,9 @@ class Window:
 
     @cached_property
     def peaks(self) -> Peaks:
-        """The nodes that the sieve leaves."""
+        """The nodes that the sieve leaves, or all."""
+        if self.every:
+            return Peaks(np.arange(1, self.last + 1), 0.0, 0.0)
         open_nats = min(self.nats, REMAINDER_NATS) + 5
         cutoff = self.nats + 0.5 * math.log(self.last + 1) if self.terms else open_nats
         return find_peaks(self.law, self.ratios, self.last, cutoff, self.limit)

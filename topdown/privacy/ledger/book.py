@@ -150,6 +150,7 @@ class Book:
         voided, committed: numbers of the intents taken back, and of those whose noise may be read.
         begun: (journal, part) -> intents it was begun under, in order.
         drawn: (intent, part) -> SHA-256 of the file the part became.
+        commits: journal -> the commit of its measurement.
         taken_over: id of a former ledger -> the last record by which it was taken over.
     """
 
@@ -161,8 +162,8 @@ class Book:
         self.begun: dict[tuple[str, str], list[int]] = {}
         self.drawn: dict[tuple[int, str], str] = {}
         self.taken_over: dict[str, TakenOver] = {}
+        self.commits: dict[str, Commit] = {}
         self._of_journal: dict[str, list[int]] = {}
-        self._commits: dict[str, Commit] = {}
 
     @property
     def head(self) -> str:
@@ -281,10 +282,6 @@ class Book:
         """Return how many intents a measurement has, voided ones included."""
         return len(self._of_journal.get(journal, ()))
 
-    def commit_of(self, journal: str) -> Commit | None:
-        """Return the commit of one measurement, if there is one."""
-        return self._commits.get(journal)
-
     def problem(self, event: Event) -> str:
         """Say why a record cannot come next; empty if it can."""
         if isinstance(event, Opened):
@@ -327,7 +324,7 @@ class Book:
             return gone or "a commit names no intent"
         if any(self.intents[seq].journal != commit.journal for seq in commit.intents):
             return "a commit names an intent of another journal"
-        return "it is committed already" if commit.journal in self._commits else ""
+        return "it is committed already" if commit.journal in self.commits else ""
 
     def _part_problem(self, event: Begun | Drawn) -> str:
         gone = self._gone(event.intent)
@@ -364,7 +361,7 @@ class Book:
             self.drawn[event.intent, event.part] = event.sha256
         elif isinstance(event, Commit):
             self.committed.update(event.intents)
-            self._commits[event.journal] = event
+            self.commits[event.journal] = event
         elif isinstance(event, Refund):
             self.voided.add(event.intent)
         elif isinstance(event, TakenOver):

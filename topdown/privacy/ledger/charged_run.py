@@ -226,7 +226,7 @@ def run_charged(
             work.location, disk
         ) as ledger:  # what it refuses is refused before the records are read
             journal = _resumed(work, ledger, disk, again=again, resume=resume)
-            if journal is not None and ledger.book.commit_of(journal.id) is not None:
+            if journal is not None and ledger.book.commits.get(journal.id) is not None:
                 receipt = _publish(work, journal, ledger, disk, {})
                 report(Event("ledger", 2, 2, "committed before; nothing is spent again"))
                 return receipt
@@ -248,7 +248,7 @@ def is_committed(work: ChargedWork, *, again: bool = False, disk: Disk | None = 
     disk = disk or Disk()
     with open_ledger(work.location, disk) as ledger:
         journal = _resumed(work, ledger, disk, again=again, resume=True)
-        return journal is not None and ledger.book.commit_of(journal.id) is not None
+        return journal is not None and ledger.book.commits.get(journal.id) is not None
 
 
 @contextmanager
@@ -350,7 +350,7 @@ class _Progress:
 def _finish(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress, disk: Disk) -> Receipt:
     """Charge, draw and commit what is not whole yet, and publish it."""
     drawn: dict[str, str] = {}
-    if ledger.book.commit_of(journal.id) is None:
+    if ledger.book.commits.get(journal.id) is None:
         drawn = _charge_and_draw(work, journal, ledger, progress, disk)
         _commit(journal, ledger, work.parts)
     return _publish(work, journal, ledger, disk, drawn)
@@ -373,7 +373,7 @@ def _publish(
     work: ChargedWork, journal: Journal, ledger: Ledger, disk: Disk, drawn: dict[str, str]
 ) -> Receipt:
     """Give the parts of a committed run the names readers know; harmless if it was done before."""
-    book, commit = ledger.book, ledger.book.commit_of(journal.id)
+    book, commit = ledger.book, ledger.book.commits.get(journal.id)
     if commit is None:
         raise InternalError("the run ended without a commit", code="X022", fix="run it again")
     forget_records(journal, ledger, disk)
@@ -479,4 +479,4 @@ def _commit(journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart]) -> 
         files[part.path] = found[1]
     intents = tuple(ledger.book.of_journal(journal.id))
     plan_hash = ledger.book.intents[intents[0]].plan_hash
-    ledger.commit(Commit(intents, plan_hash, journal.id, files_digest(files)))
+    ledger.commit(intents, plan_hash, journal.id, files_digest(files))

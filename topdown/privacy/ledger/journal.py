@@ -253,7 +253,7 @@ def check_not_rolled_back(journal: Journal, parts: Sequence[MeasuredPart], book:
     """
     known = {seq for seq, intent in book.intents.items() if intent.journal == journal.id}
     lost = sorted(journal.intents_named(parts) - known)
-    if lost or (journal.is_published(parts) and book.commit_of(journal.id) is None):
+    if lost or (journal.is_published(parts) and book.commits.get(journal.id) is None):
         what = f"record {lost[0]}, under which noise" if lost else "the commit under which noise"
         raise BudgetError(
             f"the ledger {ledger} lacks {what} of this release was drawn",

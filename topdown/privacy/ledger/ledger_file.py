@@ -188,14 +188,14 @@ class Ledger:
         """Record the file that a begun part became, before anything may read it (B009)."""
         return self._append(Drawn(seq, part, sha256))
 
-    def commit(self, commit: Commit) -> Entry:
-        """Record which files the noise of some intents became, durably.
+    def commit(self, seqs: tuple[int, ...], plan_hash: str, journal: str, sha256: str) -> Entry:
+        """Record that the noise of intents `seqs` became the files of this digest, durably.
 
         Raises:
             BudgetError: an intent is unknown, voided or already committed (B009).
 
         """
-        return self._append(commit)
+        return self._append(Commit(seqs, plan_hash, journal, sha256))
 
     def void(self, seq: int, reason: str, witness: str) -> Entry:
         """Take back intent `seq`: its noise was never seen and is destroyed. The record stays.

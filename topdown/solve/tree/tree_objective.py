@@ -394,31 +394,6 @@ def _on_cells(lattice: Lattice, cells: Ints, x: Floats) -> Floats:
 
 @final
 @dataclass(frozen=True, eq=False)
-class NoLevelCovered:
-    """The own answers everywhere, where the tree estimate was asked for and covers no level."""
-
-    own: OwnStatistics
-    choice: CoveredLevels
-
-    def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
-        """Return what the nodes' own answers ask for."""
-        return self.own.split(level_index, first_node, last_node)
-
-    def anew(self, answers: NoisyAnswers) -> NoLevelCovered:
-        """Return those of other answers."""
-        return replace(self, own=self.own.anew(answers))
-
-    def of_parts(self) -> StatisticsOfParts:
-        """Return what opens those of parts."""
-        return self.own.of_parts()
-
-    def document(self) -> TreeEstimate:
-        """Return why no level is covered."""
-        return TreeEstimate(targets=list(self.choice.levels))
-
-
-@final
-@dataclass(frozen=True, eq=False)
 class PartStatistics:
     """What the splits of a part are fitted to: that of the whole tree, by the part's own numbers of nodes.
 
@@ -474,12 +449,11 @@ def statistics_of(
         context: plan and public facts. answers: measured. levels: the solver's view.
         at_root: as from `exact_at_root`.
     """
-    own = OwnStatistics(answers)
     if not context.plan.fits_tree:
-        return own
+        return OwnStatistics(answers)
     choice = choose_levels(context)
     if choice.lattice is None:
-        return NoLevelCovered(own, choice)
+        return OwnStatistics(answers, choice.levels)
     return TreeStatistics(TreePublic(context, choice), answers, levels, at_root)
 
 
