@@ -204,6 +204,40 @@ def crossing_pairs(sets: Bools) -> Bools:
     return np.asarray((shared > 0) & (shared < np.minimum.outer(size, size)))
 
 
+def first_crossing(labels: Ints) -> tuple[int, int] | None:
+    """Find two tables that cross: answers of both share some cells, and neither's hold the other's. None if none do.
+
+    Answers are placed from large to small, those of one size at once. While all so far are nested or disjoint, one more
+    is too exactly if its cells have the same smallest answer around them.
+
+    Args:
+        labels: int64 (n_tables, n_cells), answer of each cell, 0 or more.
+
+    Cost: that of sorting all labels.
+    """
+    n_tables, n_cells = labels.shape
+    keys = labels + np.arange(n_tables)[:, None] * (int(labels.max(initial=0)) + 1)
+    begins, answer = equal_numbers(keys.reshape(-1))  # answers of all tables are numbered
+    size = np.bincount(answer)[answer]
+    order = np.lexsort((answer, -size))
+    innermost = np.full(n_cells, -1, dtype=np.int64)
+    for entries in np.split(order, np.flatnonzero(np.diff(size[order])) + 1):
+        cells, mine = entries % n_cells, answer[entries]
+        head = np.searchsorted(mine, mine)  # the first entry of the same answer
+        for _ in range(2):  # beside larger answers, then beside those of the same size
+            around = innermost[cells]
+            apart = np.flatnonzero(around != around[head])
+            if len(apart):
+                i = int(apart[0])
+                own = cells[mine == mine[i]]
+                tables = [int(begins[a]) // n_cells for a in (around[i], around[head[i]]) if a >= 0]
+                there = [labels[t, own] for t in tables]
+                other = next(t for t, of in zip(tables, there, strict=True) if (of != of[0]).any())
+                return min(other, int(entries[i]) // n_cells), max(other, int(entries[i]) // n_cells)
+            innermost[cells] = mine
+    return None
+
+
 def _shared(sets: Bools) -> Ints:
     """Return how many cells each pair of sets shares."""
     marks = sets.astype(np.float64)  # whole numbers far below 2^53, many times as fast as int64

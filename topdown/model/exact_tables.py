@@ -9,7 +9,7 @@ import numpy as np
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError, InfeasibleError
-from topdown.model.cell_sets import NO_LIMIT
+from topdown.model.cell_sets import NO_LIMIT, first_crossing
 from topdown.model.constraint_system import BATCH_LEAVES, CellPartition, ConstraintSystem
 from topdown.model.geography import Geography
 from topdown.model.invariants import Invariants
@@ -116,7 +116,7 @@ def arrange_exact_tables(
     if depth < 0:
         return ExactArrangement(-1, total, total, None, None)
     for level in sorted({t.depth for t in tables} - {leaf}):  # at the leaves, answers are bounds like others
-        _check_same_level(tables, level, reachable, level_names[level])
+        _check_same_level([t for t in tables if t.depth == level], reachable, level_names[level])
     deepest = merge_tables(tables, depth, reachable)
     for table in tables:
         if 0 < table.depth < depth and not refines(deepest.labels[reachable], table.labels[reachable]):
@@ -135,17 +135,15 @@ def merge_tables(tables: Sequence[ExactTable], depth: int, reachable: Bools) -> 
     """Return the coarsest table that tells all tables of a level."""
     here = [i for i, t in enumerate(tables) if t.depth == depth]
     stack = np.stack([tables[i].labels for i in here])
-    labels = np.unique(stack, axis=1, return_inverse=True)[1].reshape(-1)
-    sources: list[tuple[int, int] | None] = []
-    for answer in range(int(labels.max()) + 1):
-        cells = (labels == answer) & reachable
-        found = None
-        for i in here if cells.any() else ():
-            code = int(tables[i].labels[cells][0])
-            if np.array_equal((tables[i].labels == code) & reachable, cells):
-                found = found or (i, code)
-        sources.append(found)
-    return MergedTable(labels.astype(np.int64), tuple(sources))
+    labels = np.unique(stack, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    sources: list[tuple[int, int] | None] = [None] * (int(labels.max()) + 1)
+    answers, first, size = np.unique(labels[reachable], return_index=True, return_counts=True)
+    for i in reversed(here):  # of several tables with the same cells the first is kept
+        own = tables[i].labels[reachable]
+        same = np.bincount(own)[own[first]] == size
+        for answer, code in zip(answers[same].tolist(), own[first[same]].tolist(), strict=True):
+            sources[answer] = i, code
+    return MergedTable(labels, tuple(sources))
 
 
 def coarser_answers(table: MergedTable, labels: Ints, reachable: Bools) -> Ints | None:
@@ -160,23 +158,16 @@ def coarser_answers(table: MergedTable, labels: Ints, reachable: Bools) -> Ints 
     return out
 
 
-def _check_same_level(tables: Sequence[ExactTable], depth: int, reachable: Bools, level: str) -> None:
-    here: dict[bytes, tuple[ExactTable, Ints]] = {}
-    for table in tables:
-        if table.depth == depth:  # a table that is there twice is compared once
-            labels = table.labels[reachable]
-            here.setdefault(labels.tobytes(), (table, labels))
-    for i, (b, of_b) in enumerate(distinct := tuple(here.values())):
-        for a, of_a in distinct[:i]:
-            n_answers = int(of_b.max(initial=0)) + 1
-            in_a, in_b = np.divmod(np.unique(of_a * n_answers + of_b), n_answers)
-            if ((np.bincount(in_a)[in_a] > 1) & (np.bincount(in_b)[in_b] > 1)).any():
-                raise ConfigError(
-                    f"exact tables {a.name!r} and {b.name!r} of level {level!r} cross: answers share some cells, "
-                    "and neither's hold the other's",
-                    code="C033",
-                    fix="keep one of them exact, or the table of both their attributes together",
-                )
+def _check_same_level(tables: Sequence[ExactTable], reachable: Bools, level: str) -> None:
+    crossing = first_crossing(np.stack([table.labels[reachable] for table in tables]))
+    if crossing is not None:
+        a, b = (tables[i].name for i in crossing)
+        raise ConfigError(
+            f"exact tables {a!r} and {b!r} of level {level!r} cross: answers share some cells, "
+            "and neither's hold the other's",
+            code="C033",
+            fix="keep one of them exact, or the table of both their attributes together",
+        )
 
 
 def _check_bounds(
