@@ -12,7 +12,6 @@ import numpy as np
 from tests.helpers import policies, solved
 from topdown.model import Geography, Histogram
 from topdown.plan import PublicContext, prepare
-from topdown.solve import geography_part, node_ranges
 
 Facts = tuple[int, int, int]  # homes, dormitories, barracks
 CODES = (
@@ -62,9 +61,9 @@ def make_land(
 def county_alone(census: solved.Census, county: int) -> solved.Census:
     """Return a county as if it were all there is: its places, its facts, and only its people."""
     context, leaves = census.context, census.truth[-1]
-    ranges = node_ranges(context.geography, 1, county, county + 1)
+    ranges = context.geography.ranges(1, county, county + 1)
     first, last = ranges[-1].start, ranges[-1].stop
-    geography: Geography = geography_part(context.geography, ranges)
+    geography: Geography = context.geography.part(ranges)
     mine = (leaves.node >= first) & (leaves.node < last)
     people = Histogram(
         last - first, leaves.n_cells, leaves.node[mine] - first, leaves.cell[mine], leaves.count[mine]

@@ -24,16 +24,14 @@ from topdown.errors import InfeasibleError
 from topdown.formats import Verdict
 from topdown.model import (
     ConstraintSystem,
-    ExactMargins,
-    MergedTable,
-    NodeAnswers,
     SplitConstraints,
     complete_totals,
+    exact_margins,
     exact_rows,
     find_contradiction,
     split_constraints,
 )
-from topdown.solve.implied import arranged_tables, judge_levels, verdicts
+from topdown.solve.implied import judge_levels, verdicts
 
 FEW = 4  # people of a node whose tables are all written out
 MOST = 7  # the same, where only their existence is asked
@@ -59,24 +57,12 @@ def solver_regions(census: SmallCensus) -> SplitConstraints:
     schema, tree, invariants = census.schema, census.geography, census.invariants
     plain = ConstraintSystem.from_facts(schema, tree, invariants, census.facts)
     rules = plain.with_exact(tree, exact_rows(schema, invariants, census.exact, tree))
-    kept = arranged_tables(schema, invariants, tree.level_names, plain)
     totals = {e.level: census.exact[e.name].sum(axis=1) for e in invariants.exact}
-    margins = None
-    if kept.split.tells_more:
-        answers = answers_of(census, kept.split, len(tree.levels[kept.depth]))
-        none = NodeAnswers.none(schema.n_cells, 1)
-        margins = ExactMargins(NodeAnswers(kept.split.labels, answers), none)
-    kinds = rules.partition(kept.split.labels)
+    tables = {e.name: census.exact[e.name] for e in invariants.exact if e.query != "total"}
+    margins = exact_margins(schema, invariants, tree, plain, totals, tables)
+    kinds = rules.partition(margins.split.of_cell)
     full = complete_totals(tree, rules, kinds, totals, margins)
     return split_constraints(kinds, rules, tree, full, margins)
-
-
-def answers_of(census: SmallCensus, merged: MergedTable, n_nodes: int) -> np.ndarray:
-    """Return the answers of a merged table."""
-    none, names = np.zeros(n_nodes, dtype=np.int64), [e.name for e in census.invariants.exact]
-    return np.stack(
-        [none if s is None else census.exact[names[s[0]]][:, s[1]] for s in merged.sources], axis=1
-    )
 
 
 def satisfied(census: SmallCensus, polytopes: SplitConstraints, level: int, x: np.ndarray, node: int) -> bool:

@@ -19,6 +19,7 @@ from topdown.model import (
     SplitConstraints,
     complete_totals,
     find_contradiction,
+    public_constraints,
     split_constraints,
 )
 from topdown.solve.implied import (
@@ -26,7 +27,6 @@ from topdown.solve.implied import (
     VerdictInputs,
     kind_names,
     node_constraints,
-    public_constraints,
     selection_text,
 )
 

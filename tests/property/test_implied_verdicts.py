@@ -34,10 +34,11 @@ from topdown.model import (
     exact_rows,
     find_contradiction,
     from_prefixes,
+    public_constraints,
     split_constraints,
 )
 from topdown.model import split_polytopes as polytopes_module
-from topdown.solve.implied import judge_levels, public_constraints, verdicts
+from topdown.solve.implied import judge_levels, verdicts
 from topdown.solve.rounding import NoFlow, level_bounds
 
 MOST = 12  # no total of a random census is larger

@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file, refuse_second_ledger
     from topdown.model.constraint_system import ConstraintSystem
     from topdown.model.feasibility import find_contradiction
+    from topdown.model.split_polytopes import public_constraints
     from topdown.plan import read_plan
     from topdown.plan.drafts import CENSUS_PREFIXES, RunFileAnswers, default_levels, run_file_text
     from topdown.plan.public_tables import read_public
@@ -100,7 +101,7 @@ if TYPE_CHECKING:
     from topdown.privacy.statement import trade_off_svg
     from topdown.publish.release_certificate import certified_loss, first_loss
     from topdown.solve.implied.area_constraints import node_constraints, node_lines
-    from topdown.solve.implied.level_verdicts import VerdictInputs, judge_levels, public_constraints, verdicts
+    from topdown.solve.implied.level_verdicts import VerdictInputs, judge_levels, verdicts
     from topdown.verify.verify_choice import is_choice
 
 COMMANDS = {

@@ -130,4 +130,6 @@ class Truth:
         if context.support is not None:  # no statistic of its own is exact; `find_patterns` checks the rest
             return None
         plan = context.plan
-        return find_contradiction(plan.schema, context.geography, plan.invariants, context.facts, self.exact)
+        return find_contradiction(
+            plan.schema, context.geography, plan.invariants, context.facts, self.exact, rules=context.rules
+        )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         exact_rows,
         leaf_rows,
         soft_rule_rows,
-        unknown_exact_rows,
     )
     from topdown.model.exact_tables import (
         ExactArrangement,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
         complete_totals,
         exact_contradiction,
         exact_margins,
-        exact_tables_of,
         no_table_fits,
     )
     from topdown.model.feasibility import Contradiction, find_contradiction, smallest_conflict
@@ -112,6 +110,7 @@ if TYPE_CHECKING:
         Ranges,
         SplitConstraints,
         SplitForm,
+        public_constraints,
         split_constraints,
     )
     from topdown.model.support import Support, base_labels
@@ -190,7 +189,6 @@ __all__ = [
     "exact_contradiction",
     "exact_margins",
     "exact_rows",
-    "exact_tables_of",
     "find_contradiction",
     "first_positions",
     "from_any_prefixes",
@@ -208,13 +206,13 @@ __all__ = [
     "no_table_fits",
     "on_axis",
     "parse_query",
+    "public_constraints",
     "refines",
     "sections_of",
     "smallest_conflict",
     "soft_rule_rows",
     "split_constraints",
     "tighten_bounds",
-    "unknown_exact_rows",
 ]
 
 __getattr__ = lazy_face(__name__, __file__)

@@ -374,7 +374,8 @@ def complete_totals(
     """Return exact totals by depth, those above the deepest exact level added up from it.
 
     Args:
-        geography: of the release. rules: constraints of the leaves, with exact answers. kinds: of cells.
+        geography: of the release. rules: constraints of the leaves, with exact answers.
+        kinds: of cells, also by the exact table of `margins`.
         exact: exact totals by level name. margins: exact tables above the leaves, if there are any.
 
     Raises:
@@ -385,8 +386,12 @@ def complete_totals(
         return {}
     deepest = max(given)
     totals = {deepest: given[deepest]}
-    table = deepest_answers(geography, totals) if margins is None else margins.split.answers
-    _check_deepest(geography, rules, kinds, deepest, table)
+    margins = margins or ExactMargins.of_totals(len(rules.class_of_cell), geography, totals)
+    found = node_without_population(geography, rules, kinds, [(deepest, margins.split)])
+    if found is not None:
+        what = "table" if margins.split.tells_more else "total"
+        text = f"the exact {what} of a place contradicts the public facts about it"
+        raise exact_contradiction(text, geography.levels[found[0]].codes[found[1]])
     for depth in range(deepest - 1, -1, -1):
         added = geography.upward(totals[depth + 1], depth + 1, depth)
         wrong = np.flatnonzero(added != given.get(depth, added))
@@ -397,53 +402,112 @@ def complete_totals(
     return totals
 
 
-def _check_deepest(
-    geography: Geography, rules: ConstraintSystem, kinds: CellPartition, depth: int, table: Ints
-) -> None:
-    """Hold the exact table of the deepest exact level against what its leaves can hold, some leaves at a time."""
-    n_leaves, spanning = len(geography.leaves), np.flatnonzero(kinds.spans_answers)
-    few, many = np.zeros_like(table), np.zeros_like(table)
-    boundless = np.zeros(table.shape, dtype=bool)
-    least_spanning = np.zeros((len(table), len(spanning)), dtype=np.int64)
-    most_spanning = np.zeros_like(least_spanning)
-    of = [_outermost_sets(kinds, answer, whole=table.shape[1] == 1) for answer in range(table.shape[1])]
-    for first in range(0, n_leaves, BATCH_LEAVES):
+@dataclass(frozen=True, eq=False)
+class _KnownPart:
+    """Some kinds of cells whose records are counted at nodes of one level or more.
+
+    Args:
+        kinds: bool (n_kinds,).
+        counts: depth of the level, and the count of every node, int64 (n_nodes,).
+    """
+
+    kinds: Bools
+    counts: tuple[tuple[int, Ints], ...]
+
+    @property
+    def depth(self) -> int:
+        """The deepest level whose counts are known, -1 for none."""
+        return max((depth for depth, _ in self.counts), default=-1)
+
+
+def _known_parts(kinds: CellPartition, tables: Sequence[tuple[int, NodeAnswers]]) -> list[_KnownPart]:
+    """Return everybody, each answer of each table, and each bounded set that is a sum of answers."""
+    everybody = np.ones(kinds.n_kinds, dtype=bool)
+    counts = [(everybody, depth, table.answers.sum(axis=1)) for depth, table in tables]
+    cell = np.unique(kinds.of_cell, return_index=True)[1][-kinds.n_kinds :] if kinds.n_kinds else ()
+    for depth, table in tables:
+        answer_of = table.of_cell[np.asarray(cell, dtype=np.int64)]
+        each = enumerate(table.answers.T) if table.tells_more else ()
+        counts += [(answer_of == answer, depth, values) for answer, values in each]
+        for members in kinds.members:
+            inside = np.unique(answer_of[members])
+            if len(inside) > 1 and np.array_equal(np.isin(answer_of, inside), members):
+                counts.append((members, depth, table.answers[:, inside].sum(axis=1)))
+    parts: dict[bytes, list[tuple[Bools, int, Ints]]] = {everybody.tobytes(): []}
+    for count in counts:
+        parts.setdefault(count[0].tobytes(), []).append(count)
+    return [
+        _KnownPart(np.frombuffer(part, dtype=bool), tuple((depth, values) for _, depth, values in of))
+        for part, of in parts.items()
+    ]
+
+
+def node_without_population(
+    geography: Geography,
+    system: ConstraintSystem,
+    kinds: CellPartition,
+    tables: Sequence[tuple[int, NodeAnswers]],
+) -> tuple[int, int] | None:
+    """Return (depth, index) of the first node of the lowest level that no population fits, or None.
+
+    Open cells and bounds leave an interval of possible counts at every leaf; intervals add up, and an exact count cuts
+    one. For all records that is the maximum flow of the tree, with lower bounds and capacities. An answer of a table is
+    such a count for its cells alone, under the bounds inside them, and so is a bounded set that is a sum of answers:
+    necessary, not complete.
+
+    Args:
+        geography: any tree. system: constraints of its leaves.
+        kinds: of cells, by the answers of the tables too.
+        tables: exact tables with the depth of their level; those of leaves are totals.
+
+    Cost: one pass over the leaves for each answer.
+    """
+    leaf, family = len(geography.levels) - 1, kinds.family
+    parts = _known_parts(kinds, tables)
+    levels = [leaf, *(part.depth for part in parts[1:])]
+    shapes = [len(geography.levels[depth]) for depth in levels]
+    fewest, most = ([np.zeros(n, dtype=np.int64) for n in shapes] for _ in range(2))
+    boundless, bad = ([np.zeros(n, dtype=bool) for n in shapes] for _ in range(2))
+    inside = [~(kinds.members & ~part.kinds).any(axis=1) for part in parts]
+    for first in range(0, len(geography.leaves), BATCH_LEAVES):
         here = slice(first, first + BATCH_LEAVES)
-        is_open = rules.open[-1][here][:, kinds.class_of]
-        bounds = kinds.set_bounds(rules.lower[-1][here], rules.caps[here])
-        tight = kinds.family.add_up(*bounds, kinds.family.open_directly(is_open))
-        least, most = tight.least, tight.most
-        if (least > most).any():
-            text = "the exact tables of a place contradict the public facts about it"
-            raise exact_contradiction(
-                text, geography.leaves.codes[first + int((least > most).any(axis=1).argmax())]
-            )
-        node = geography.ancestors_of_leaves[depth][here]
-        for answer, (chosen, loose) in enumerate(of):
-            free = is_open[:, loose].any(axis=1) | (most[:, chosen] >= NO_LIMIT).any(axis=1)
-            np.add.at(few[:, answer], node, least[:, chosen].sum(axis=1))
-            np.add.at(many[:, answer], node, np.where(most >= NO_LIMIT, 0, most)[:, chosen].sum(axis=1))
-            np.logical_or.at(boundless[:, answer], node, free)
-        for i, s in enumerate(spanning):
-            np.add.at(least_spanning[:, i], node, least[:, s])
-            np.add.at(most_spanning[:, i], node, np.minimum(most[:, s], NO_LIMIT // n_leaves))
-    what = "table" if table.shape[1] > 1 else "total"
-    text = f"the exact {what} of a place contradicts the public facts about it"
-    ends = [*zip(table.T, few.T, np.where(boundless, NO_LIMIT, many).T, strict=True)]
-    for i, s in enumerate(spanning):
-        held = table[:, np.unique(kinds.answer_of[kinds.members[s]])].sum(axis=1)
-        ends.append((held, least_spanning[:, i], most_spanning[:, i]))
-    for held, fewest, most_there in ends:
-        wrong = np.flatnonzero((held < fewest) | (held > most_there))
-        if len(wrong):
-            raise exact_contradiction(text, geography.levels[depth].codes[wrong[0]])
+        is_open = system.open[-1][here][:, kinds.class_of]
+        bounds = kinds.set_bounds(system.lower[-1][here], system.caps[here])
+        tight = family.add_up(*bounds, family.open_directly(is_open))
+        bad[0][here] = (tight.least > tight.most).any(axis=1)
+        for p, part in enumerate(parts):
+            chosen = inside[p] & ~np.append(inside[p], False)[family.outer]
+            loose = part.kinds & ~np.append(inside[p], False)[family.innermost]
+            endless = tight.most[:, chosen] >= NO_LIMIT
+            node = geography.ancestors_of_leaves[levels[p]][here]
+            np.add.at(fewest[p], node, tight.least[:, chosen].sum(axis=1))
+            np.add.at(most[p], node, np.where(endless, 0, tight.most[:, chosen]).sum(axis=1))
+            np.logical_or.at(boundless[p], node, endless.any(axis=1) | is_open[:, loose].any(axis=1))
+    found = [
+        _first_outside(geography, part, *interval)
+        for part, interval in zip(parts, zip(levels, fewest, most, boundless, bad, strict=True), strict=True)
+    ]
+    return min((at for at in found if at is not None), key=lambda at: (-at[0], at[1]), default=None)
 
 
-def _outermost_sets(kinds: CellPartition, answer: int, *, whole: bool) -> tuple[Bools, Bools]:
-    """Return the outermost sets of an answer's cells, and its kinds in no set, or in one that the table decides."""
-    mine = kinds.answer_of == answer
-    chosen = (kinds.family.outer < 0) & ~kinds.spans_answers & ((kinds.members & mine).any(axis=1) | whole)
-    return chosen, mine & np.append(kinds.spans_answers, True)[kinds.family.innermost]
+def _first_outside(
+    geography: Geography, part: _KnownPart, depth: int, fewest: Ints, most: Ints, boundless: Bools, bad: Bools
+) -> tuple[int, int] | None:
+    """Add the intervals of a part's counts up from a level; return where the first count is outside, or None."""
+    while True:
+        for values in (values for d, values in part.counts if d == depth):
+            bad |= (values < fewest) | (~boundless & (values > most))
+            fewest = most = values
+            boundless = np.zeros(len(values), dtype=bool)
+        if bad.any():
+            return depth, int(bad.argmax())
+        if depth == 0:
+            return None
+        fewest, most = (
+            geography.upward(of, depth, depth - 1) for of in (fewest, np.where(boundless, 0, most))
+        )
+        boundless = geography.upward(boundless, depth, depth - 1, np.logical_or)
+        depth, bad = depth - 1, np.zeros(len(fewest), dtype=bool)
 
 
 def exact_contradiction(text: str, node: str | None) -> InfeasibleError:

@@ -256,6 +256,23 @@ class Geography:
             first = pointers[first]
         return first
 
+    def ranges(self, depth: int, first: int, last: int) -> tuple[slice, ...]:
+        """Return the nodes of every level that lie above or below nodes first..last-1 of a level, or are these."""
+        out = [slice(first, last)]
+        for pointers in self.child_pointers[depth:]:
+            out.append(slice(int(pointers[out[-1].start]), int(pointers[out[-1].stop])))
+        for level in reversed(self.levels[1 : depth + 1]):
+            up = level.parent
+            out.insert(0, slice(int(up[out[0].start]), int(up[out[0].stop - 1]) + 1))
+        return tuple(out)
+
+    def part(self, ranges: Sequence[slice]) -> Geography:
+        """Return the tree of some nodes, as from `ranges`."""
+        levels = []
+        for level, here, above in zip(self.levels, ranges, (slice(0, 1), *ranges), strict=False):
+            levels.append(Level(level.name, level.codes[here], level.parent[here] - above.start))
+        return Geography(tuple(levels))
+
     def stretches(
         self, depth: int, n_leaves: int, first: int = 0, end: int | None = None
     ) -> Iterator[tuple[int, int]]:

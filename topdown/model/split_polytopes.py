@@ -27,10 +27,19 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.model.cell_sets import NO_LIMIT, distinct_rows, equal_numbers
-from topdown.model.constraint_system import MAX_KINDS, CellPartition, ConstraintSystem
-from topdown.model.exact_tables import ExactMargins, NodeAnswers, deepest_answers
+from topdown.model.constraint_system import MAX_KINDS, CellPartition, ConstraintSystem, unknown_exact_rows
+from topdown.model.exact_tables import (
+    ExactMargins,
+    MergedTable,
+    NodeAnswers,
+    arrange_exact_tables,
+    deepest_answers,
+    exact_tables_of,
+)
 from topdown.model.geography import Geography
 from topdown.model.histogram import Narrow, narrow
+from topdown.model.invariants import Invariants
+from topdown.model.schema import Schema
 
 Row = TypeVar("Row", bound=np.generic)
 Ranges = tuple[slice, ...]  # of nodes, one a level
@@ -312,10 +321,7 @@ class SplitConstraints:
 
     def leaf_range(self, depth: int, node: int) -> slice:
         """Return the leaves below a node; they follow each other."""
-        first, last = node, node + 1
-        for pointers in self.geography.child_pointers[depth:]:
-            first, last = int(pointers[first]), int(pointers[last])
-        return slice(first, last)
+        return self.geography.ranges(depth, node, node + 1)[-1]
 
     def pieces(self, depth: int, node: int) -> LeafPieces:
         """Return the leaves of a node, merged where limits simply add up."""
@@ -419,10 +425,11 @@ def split_constraints(
     """
     margins = margins or ExactMargins.of_totals(len(system.class_of_cell), geography, totals)
     leaf, unit_depth = len(geography.levels) - 1, max(totals, default=-1)
-    low, high = partition.set_bounds(system.lower[-1], system.caps)
-    capped = bool((high < NO_LIMIT).any())
-    classes = [len(np.unique(partition.class_of[row])) for row in partition.members]
-    mixed = (np.array(classes, dtype=np.int64) > 1) & (low > 0).any(axis=0)
+    capped = bool((system.caps < NO_LIMIT).any())
+    bounded = partition.members[partition.set_of[: len(system.bound_cells)]][
+        (system.lower[0] > 0).any(axis=0)
+    ]
+    mixed = any(len(np.unique(partition.class_of[kinds])) > 1 for kinds in bounded)
     inner = margins.split.tells_more
 
     def needed(depth: int) -> tuple[LimitReason, ...]:
@@ -432,7 +439,7 @@ def split_constraints(
             LimitReason.INNER_TABLE: depth <= unit_depth and inner,
             LimitReason.UPPER_BOUNDS: capped,
             LimitReason.NESTED_BOUNDS: bool(system.nested),
-            LimitReason.SPREAD_BOUNDS: depth < leaf and bool(mixed.any()),
+            LimitReason.SPREAD_BOUNDS: depth < leaf and mixed,
         }
         return tuple(reason for reason, is_there in asked.items() if is_there)
 
@@ -449,6 +456,34 @@ def split_constraints(
         system.open, system.lower, system.caps, totals, margins.split.answers, tuple(t.answers for t in exact)
     )
     return SplitConstraints(form, numbers, geography)
+
+
+def public_constraints(
+    schema: Schema, invariants: Invariants, geography: Geography, rules: ConstraintSystem
+) -> SplitConstraints:
+    """Return the constraints on splits of a release whose exact statistics are not known: they stand as zeros.
+
+    Kinds of cells and which levels have limits are as they will be; the limits are not, where something is exact.
+
+    Args:
+        schema, invariants, geography: of the release. rules: from public facts.
+
+    Raises:
+        ConfigError: C033 as `arrange_exact_tables`, C073 two bounds share some cells, and neither's hold the other's.
+    """
+    system = rules.with_exact(geography, unknown_exact_rows(schema, invariants, geography))
+    tables = exact_tables_of(schema, invariants, geography.level_names)
+    kept = arrange_exact_tables(tables, rules, geography.level_names)
+    totals = {d: np.zeros(len(geography.levels[d]), np.int64) for d in range(kept.depth + 1)}
+    margins = ExactMargins.of_totals(schema.n_cells, geography, totals)
+    if kept.split.tells_more:
+        margins = replace(margins, split=_unknown_answers(kept.split, len(geography.levels[kept.depth])))
+    margins = replace(margins, root=_unknown_answers(kept.root, 1))
+    return split_constraints(system.partition(kept.split.labels), system, geography, totals, margins)
+
+
+def _unknown_answers(table: MergedTable, n_nodes: int) -> NodeAnswers:
+    return NodeAnswers(table.labels, np.zeros((n_nodes, len(table.sources)), dtype=np.int64))
 
 
 def _of_no_node(system: ConstraintSystem) -> ConstraintSystem:

@@ -32,11 +32,10 @@ from topdown.model import (
     PublicFacts,
     Query,
     Schema,
-    arrange_exact_tables,
-    exact_tables_of,
+    SplitConstraints,
     find_contradiction,
     parse_query,
-    unknown_exact_rows,
+    public_constraints,
 )
 from topdown.output_paths import refuse_same_file
 from topdown.plan.plan_values import Estimates, LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
@@ -330,8 +329,8 @@ def make_plan(
     if inhabited is None:  # an extension's facts are checked against its base table instead
         rules = ConstraintSystem.from_facts(schema, geography, invariants, facts)
         with locating_errors("invariants"):
-            _check_number_of_kinds(invariants, schema, geography, rules)
-            found = find_contradiction(schema, geography, invariants, facts, {})
+            check_supported(invariants, schema, geography, rules)
+            found = find_contradiction(schema, geography, invariants, facts, {}, rules=rules)
             if found is not None:
                 raise found.error()
         inhabited = rules.inhabited
@@ -458,29 +457,24 @@ def _check_table_names(run: RunFile, schema: Schema, geography: Geography) -> No
 
 def check_supported(
     invariants: Invariants, schema: Schema, geography: Geography, rules: ConstraintSystem
-) -> None:
-    """Refuse constraints that the solver would not enforce completely (ConfigError), whatever the public facts say."""
+) -> SplitConstraints:
+    """Return the constraints on splits; refuse those that the solver would not enforce completely.
+
+    Raises:
+        ConfigError: C032 as `check_exact_levels`, C033 and C073 as `public_constraints`, C074 too many kinds of cells.
+    """
     check_exact_levels(invariants, geography)
-    _check_number_of_kinds(invariants, schema, geography, rules)
-
-
-def _check_number_of_kinds(
-    invariants: Invariants, schema: Schema, geography: Geography, rules: ConstraintSystem
-) -> None:
-    """Refuse bounds and exact tables that cross each other, and those whose implied constraints are too many."""
-    level_names = geography.level_names
-    kept = arrange_exact_tables(exact_tables_of(schema, invariants, level_names), rules, level_names)
-    full = rules.with_exact(geography, unknown_exact_rows(schema, invariants, geography))
-    kinds = full.partition(kept.split.labels)
-    deepest = max(kept.depth, 0)
+    constraints = public_constraints(schema, invariants, geography, rules)
+    deepest, system = max(constraints.unit_depth, 0), constraints.form.system
     most = MAX_KINDS - (deepest < len(geography.levels) - 1)
-    if (deepest or rules.cap_cells or rules.nested) and kinds.n_kinds > most:
+    if (deepest or system.cap_cells or system.nested) and constraints.partition.n_kinds > most:
         raise ConfigError(
-            f"the constraints tell {kinds.n_kinds} kinds of cells apart; exact statistics below the root, upper "
-            f"bounds and nested bounds are supported for at most {most}",
+            f"the constraints tell {constraints.partition.n_kinds} kinds of cells apart; exact statistics below the "
+            f"root, upper bounds and nested bounds are supported for at most {most}",
             code="C074",
             fix="merge constraints on similar cells, or keep statistics exact at the root only, without such bounds",
         )
+    return constraints
 
 
 def check_exact_levels(invariants: Invariants, geography: Geography) -> None:

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
         Slice,
         SliceState,
         WorkerState,
-        geography_part,
         make_partitioner,
-        node_ranges,
     )
     from topdown.solve.solve_stage import (
         Solved,
@@ -110,7 +108,6 @@ __all__ = [
     "exact_totals",
     "facts_of_release",
     "find_node_conflict",
-    "geography_part",
     "gram",
     "group_sums",
     "has_negative_cycle",
@@ -124,7 +121,6 @@ __all__ = [
     "make_top_down_solver",
     "minimum_cost_flow",
     "most_dense_rows",
-    "node_ranges",
     "node_runs",
     "objective_gap",
     "occurring",

@@ -16,7 +16,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError
-from topdown.formats.release_documents import EstimateOfLevel, TreeEstimate
+from topdown.formats.common import EstimateOfLevel
+from topdown.formats.release_documents import TreeEstimate
 from topdown.model import refines
 from topdown.plan import LevelPlan, Pass, Plan
 from topdown.solve.group_constraints import FixedTable, occurring

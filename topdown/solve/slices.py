@@ -16,11 +16,9 @@ from typing import Any, final
 from topdown.formats.plan_documents import Verdict
 from topdown.model import (
     Geography,
-    Level,
     LimitUse,
     NodeNumbers,
     PublicFacts,
-    Ranges,
     SplitConstraints,
     SplitForm,
 )
@@ -154,10 +152,10 @@ class SlicedTree(TreePartitioner):
     def cut(self, depth: int, first: int, last: int, *, one_level: bool = False) -> tuple[Slice, FirstNodes]:
         """Return a slice."""
         context, numbers = self.solver.context, self.solver.facts.constraints.numbers
-        ranges = node_ranges(context.geography, depth, first, last)
+        ranges = context.geography.ranges(depth, first, last)
         if one_level:
             ranges = (*ranges[: depth + 2], *(slice(0, 0) for _ in ranges[depth + 2 :]))
-        geography = geography_part(context.geography, ranges)
+        geography = context.geography.part(ranges)
         firsts = tuple(here.start for here in ranges)
         facts, nodes = context.facts.at(ranges[-1]), numbers.part(ranges).narrowed()
         return Slice(firsts, geography, facts, nodes, self.solver.answers.part(ranges)), firsts
@@ -184,22 +182,3 @@ def make_partitioner(solver: TreeSolver) -> TreePartitioner:
         own is not LimitUse.TOO_MANY and below is LimitUse.NOT_NEEDED for own, below in pairwise(decided)
     )
     return SlicedTree(solver, state, tuple(one_level))
-
-
-def node_ranges(geography: Geography, depth: int, first: int, last: int) -> Ranges:
-    """Return the nodes of every level that lie above or below nodes first..last-1 of a level, or are these."""
-    out = [slice(first, last)]
-    for pointers in geography.child_pointers[depth:]:
-        out.append(slice(int(pointers[out[-1].start]), int(pointers[out[-1].stop])))
-    for level in reversed(geography.levels[1 : depth + 1]):
-        up = level.parent
-        out.insert(0, slice(int(up[out[0].start]), int(up[out[0].stop - 1]) + 1))
-    return tuple(out)
-
-
-def geography_part(geography: Geography, ranges: Ranges) -> Geography:
-    """Return the tree of some nodes."""
-    levels = []
-    for level, here, above in zip(geography.levels, ranges, (slice(0, 1), *ranges), strict=False):
-        levels.append(Level(level.name, level.codes[here], level.parent[here] - above.start))
-    return Geography(tuple(levels))

@@ -22,13 +22,12 @@ from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.formats import json_bytes
 from topdown.formats.release_documents import Solve, TreeEstimate
-from topdown.model import Geography, LeafTable, PackedRows, PackedTable
+from topdown.model import Geography, LeafTable, PackedRows, PackedTable, public_constraints
 from topdown.plan import Plan, PublicContext
 from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles, file_sha256
 from topdown.progress import Event, Report, silent
 from topdown.solve.extend import find_patterns, make_extension_solver
-from topdown.solve.implied import public_constraints
 from topdown.solve.noisy_answers import AnswersInMemory, ListedAnswers, MeasurementReader, NoisyAnswers
 from topdown.solve.objectives import OwnStatistics
 from topdown.solve.release_facts import exact_tables, exact_totals, facts_of_release

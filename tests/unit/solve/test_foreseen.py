@@ -11,9 +11,9 @@ from tests.helpers.ledgers import with_ledger
 from topdown.app import generate_release
 from topdown.app.plan_summary import plan_summary
 from topdown.errors import ConfigError
+from topdown.model import public_constraints
 from topdown.plan import prepare
 from topdown.solve import solve_stage as foreseen
-from topdown.solve.implied import public_constraints
 
 LIMITED = {"caps": 12, "blocks, caps, nested": 12, "counties": 0, "blocks, mixed": 0, "nested": 0}
 

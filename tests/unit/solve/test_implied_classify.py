@@ -21,10 +21,11 @@ from topdown.model import (
     LimitUse,
     NoneWhereZero,
     Schema,
+    public_constraints,
 )
 from topdown.plan import check_supported, load_invariants, load_schema
 from topdown.solve import facts_of_release
-from topdown.solve.implied import kind_names, plan_verdicts, public_constraints, verdicts, worst_case_facts
+from topdown.solve.implied import kind_names, plan_verdicts, verdicts, worst_case_facts
 from topdown.solve.rounding import NoFlow
 
 TOP = Path(__file__).resolve().parents[3]

@@ -125,10 +125,10 @@ def judge_area(
     judged = app.judge_levels(schema, invariants, geography, facts)
     if any(v.kind == "refused" for v in judged):
         return invariants.name, judged, None
-    found = app.find_contradiction(schema, geography, invariants, facts, {})
+    rules = app.ConstraintSystem.from_facts(schema, geography, invariants, facts)
+    found = app.find_contradiction(schema, geography, invariants, facts, {}, rules=rules)
     if found is not None:
         raise found.error()
-    rules = app.ConstraintSystem.from_facts(schema, geography, invariants, facts)
     ground = app.VerdictInputs(
         schema, invariants, rules, app.public_constraints(schema, invariants, geography, rules), ()
     )

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     )
     from topdown.solve.implied.level_verdicts import (
         VerdictInputs,
-        arranged_tables,
         judge_levels,
         plan_verdicts,
-        public_constraints,
         verdicts,
         worst_case_facts,
     )
@@ -63,7 +61,6 @@ __all__ = [
     "Row",
     "System",
     "VerdictInputs",
-    "arranged_tables",
     "eliminate",
     "equivalent",
     "facets",
@@ -79,7 +76,6 @@ __all__ = [
     "node_constraints",
     "nonnegative_combination",
     "plan_verdicts",
-    "public_constraints",
     "row_text",
     "selection_text",
     "system_lines",

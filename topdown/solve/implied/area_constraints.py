@@ -25,8 +25,9 @@ from topdown.model import (
     Schema,
     Selection,
     leaf_rows,
+    public_constraints,
 )
-from topdown.solve.implied.level_verdicts import VerdictInputs, public_constraints, worst_case_facts
+from topdown.solve.implied.level_verdicts import VerdictInputs, worst_case_facts
 
 SHOWN = 3  # labels, or runs of labels, that are named one by one
 
@@ -246,7 +247,7 @@ def limit_lines(
         depth, node: the area.
     """
     constraints = ground.constraints
-    top = ground.kept.root.tells_more  # the root's own table does not enter the limits
+    top = ground.constraints.form.root_table  # the root's own table does not enter the limits
     at = [d for d in range(depth, len(ground.level_names)) if ground.exact_tables(d)]
     exact_tables = bool(set(at) - ({0} if top else set()))
     if depth >= constraints.unit_depth and not exact_tables:  # the area's own total only adds one equation

@@ -8,8 +8,7 @@ and are left aside.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 from msgspec import structs
@@ -19,23 +18,15 @@ from topdown.formats.plan_documents import Needs, Verdict, VerdictKind
 from topdown.model import (
     MAX_KINDS,
     ConstraintSystem,
-    ExactArrangement,
-    ExactMargins,
     Geography,
     Invariants,
     Level,
     LimitReason,
     LimitUse,
-    MergedTable,
-    NodeAnswers,
     PublicFacts,
     Schema,
     SplitConstraints,
-    arrange_exact_tables,
-    exact_tables_of,
     parse_query,
-    split_constraints,
-    unknown_exact_rows,
 )
 from topdown.plan import PublicContext, check_supported
 from topdown.plan.planning import check_exact_levels
@@ -63,11 +54,6 @@ class VerdictInputs:
         """Levels from the root to the leaves."""
         return self.constraints.geography.level_names
 
-    @cached_property
-    def kept(self) -> ExactArrangement:
-        """How exact tables are kept."""
-        return arranged_tables(self.schema, self.invariants, self.level_names, self.rules)
-
     def chain(self, depth: int) -> ChainTables:
         """Return the rounding chain of a level, as the settings name it."""
         return tuple(parse_query(self.schema, name).labels.astype(np.int64) for name in self.tables[depth])
@@ -76,8 +62,8 @@ class VerdictInputs:
         """Name the exact tables that rounding keeps beside the bounds of a level."""
         if not bounds.exact_beside:
             return ()
-        own = bounds.depth == 0 and self.kept.root.tells_more
-        return self.exact_tables(0 if own else self.kept.depth)
+        own = bounds.depth == 0 and self.constraints.form.root_table
+        return self.exact_tables(0 if own else self.constraints.unit_depth)
 
     def exact_tables(self, depth: int) -> tuple[str, ...]:
         """Name the exact tables of a level other than totals."""
@@ -85,38 +71,10 @@ class VerdictInputs:
         return tuple(e.name for e in exact if parse_query(self.schema, e.query).factors)
 
 
-def arranged_tables(
-    schema: Schema, invariants: Invariants, level_names: Sequence[str], rules: ConstraintSystem
-) -> ExactArrangement:
-    """Return how exact tables are kept. Raises ConfigError (C033) as `model.exact_tables.arrange`."""
-    return arrange_exact_tables(exact_tables_of(schema, invariants, level_names), rules, level_names)
-
-
 def worst_case_facts(invariants: Invariants, levels: Sequence[str]) -> tuple[Geography, PublicFacts]:
     """Return a tree of one leaf and facts for which every bound binds and everything is open."""
     geography = Geography(tuple(Level(name, ("0",), np.zeros(1, dtype=np.int64)) for name in levels))
     return geography, PublicFacts({column: np.ones(1, dtype=np.int64) for column in invariants.columns})
-
-
-def public_constraints(
-    schema: Schema, invariants: Invariants, geography: Geography, rules: ConstraintSystem
-) -> SplitConstraints:
-    """Return the constraints on splits of a release whose exact statistics are not known: they stand as zeros.
-
-    Kinds of cells and which levels have limits are as they will be; the limits are not, where something is exact.
-    """
-    system = rules.with_exact(geography, unknown_exact_rows(schema, invariants, geography))
-    kept = arranged_tables(schema, invariants, geography.level_names, rules)
-    totals = {d: np.zeros(len(geography.levels[d]), np.int64) for d in range(kept.depth + 1)}
-    margins = ExactMargins.of_totals(schema.n_cells, geography, totals)
-    if kept.split.tells_more:
-        margins = replace(margins, split=_unknown_answers(kept.split, len(geography.levels[kept.depth])))
-    margins = replace(margins, root=_unknown_answers(kept.root, 1))
-    return split_constraints(system.partition(kept.split.labels), system, geography, totals, margins)
-
-
-def _unknown_answers(table: MergedTable, n_nodes: int) -> NodeAnswers:
-    return NodeAnswers(table.labels, np.zeros((n_nodes, len(table.sources)), dtype=np.int64))
 
 
 Cause = tuple[str, tuple[str, ...], tuple[str, ...]]  # text, names of constraints, theorems
@@ -225,16 +183,14 @@ def judge_levels(
     rules = ConstraintSystem.from_facts(schema, geography, invariants, facts)
     check_exact_levels(invariants, geography)
     try:
-        check_supported(invariants, schema, geography, rules)
+        constraints = check_supported(invariants, schema, geography, rules)
     except ConfigError as error:
         code = error.code
         said = f"{error.text}; a plan is refused ({code})"
         return tuple(
             Verdict(level=name, kind="refused", sentence=said, code=code) for name in geography.level_names
         )
-    ground = VerdictInputs(
-        schema, invariants, rules, public_constraints(schema, invariants, geography, rules), tables
-    )
+    ground = VerdictInputs(schema, invariants, rules, constraints, tables)
     judged = tuple(_judge_level(ground, depth) for depth in range(len(geography.levels)))
     return with_soft(judged, invariants)
 
