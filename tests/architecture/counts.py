@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,6 +22,8 @@ EXTRAS = {
 }
 OPEN = {"topdown", "topdown.cli", "topdown.errors", "pgsr", "pgsr.cli"}
 """Modules that anybody may import, beside packages."""
+BESIDE_NAMES = {"typing", "topdown.lazy", "__future__"}
+"""Modules that the `__init__` of a package imports from, not to show it."""
 SMALL, LARGE = 80, 650
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -226,13 +227,25 @@ def large_files() -> list[str]:
 
 def wide_faces() -> list[str]:
     """List packages whose `__init__` has more than 12 public names."""
-    out = []
-    for module, path in modules().items():
-        found = re.search(r"__all__ = \[(.*?)\]", path.read_text(encoding="utf-8"), re.DOTALL)
-        n_names = len(re.findall(r'"\w+"', found[1])) if found else 0
-        if is_package(module) and module not in PACKAGES and n_names > 12:
-            out.append(f"{module}: {n_names}")
-    return out
+    return [
+        f"{module}: {n_names}"
+        for module, path in modules().items()
+        if is_package(module) and module not in PACKAGES and (n_names := len(public_names(path))) > 12
+    ]
+
+
+def public_names(face: Path) -> set[str]:
+    """Return the names that a package shows: those it lists in `__all__`, or all that it imports and defines."""
+    tree = tree_of(face)
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    own = {a.asname or a.name for node in imports if node.module not in BESIDE_NAMES for a in node.names}
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if ast.unparse(target) == "__all__" and node.value is not None:
+                return set(ast.literal_eval(node.value))
+            own.add(ast.unparse(target))
+    return {name for name in own if not name.startswith("_")}
 
 
 COUNTS: dict[str, Callable[[], list[str]]] = {

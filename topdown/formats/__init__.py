@@ -31,37 +31,4 @@ if TYPE_CHECKING:
     )
     from topdown.formats.strict_toml import dec_hook, read_toml, toml_text
 
-__all__ = [
-    "DOCUMENTS",
-    "LISTED_ROWS",
-    "TABLE_OPTIONS",
-    "Broken",
-    "CertifiedPrivacy",
-    "Count",
-    "EstimateOfLevel",
-    "IntervalsHeld",
-    "InvariantKindName",
-    "InvariantRules",
-    "LawName",
-    "Mechanism",
-    "Neighbours",
-    "Part",
-    "Plan",
-    "Rational",
-    "Repair",
-    "SchemaOfRecords",
-    "Solve",
-    "Verdict",
-    "dec_hook",
-    "document_names",
-    "document_schema",
-    "either",
-    "json_bytes",
-    "parse_exact",
-    "read_toml",
-    "schema_of",
-    "toml_text",
-    "typed_number",
-]
-
 __getattr__ = lazy_face(__name__, __file__)

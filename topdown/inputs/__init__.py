@@ -41,40 +41,4 @@ if TYPE_CHECKING:
     )
     from topdown.inputs.value_labels import BLANK, ValueLabels, bands_among, bands_from, check_values
 
-__all__ = [
-    "BLANK",
-    "NO_TOTALS",
-    "ArrowTable",
-    "ControlTotals",
-    "DatabaseTable",
-    "LabelIndex",
-    "MemoryTable",
-    "PublicTable",
-    "TableColumn",
-    "TableLocation",
-    "TableProblem",
-    "TableReader",
-    "TableSource",
-    "ValueLabels",
-    "bands_among",
-    "bands_from",
-    "check_values",
-    "codes_from_arrow",
-    "codes_to_arrow",
-    "containing_file",
-    "header_if_readable",
-    "label_positions",
-    "locate_table",
-    "location_text",
-    "parquet_bytes",
-    "printable",
-    "read_batches",
-    "read_header",
-    "read_table",
-    "separator_of",
-    "text_columns",
-    "whole_columns",
-    "write_parquet",
-]
-
 __getattr__ = lazy_face(__name__, __file__)

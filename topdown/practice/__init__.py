@@ -28,29 +28,4 @@ if TYPE_CHECKING:
     from topdown.practice.tune_shares import WantedDeviations, best_shares
     from topdown.practice.uniform_deviations import UniformDeviations
 
-__all__ = [
-    "ErrorSums",
-    "GuessCut",
-    "LikelihoodRatios",
-    "NeighbourPair",
-    "PairAnswers",
-    "PairRuns",
-    "Replicate",
-    "Simulation",
-    "UniformDeviations",
-    "WantedDeviations",
-    "best_shares",
-    "choose_cuts",
-    "find_pairs",
-    "guess_rates",
-    "learned_score",
-    "loss_of",
-    "open_simulation",
-    "open_simulation_of_release",
-    "open_truth",
-    "queries_of",
-    "shown_loss",
-    "simulate",
-]
-
 __getattr__ = lazy_face(__name__, __file__)

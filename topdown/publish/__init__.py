@@ -37,37 +37,4 @@ if TYPE_CHECKING:
         rows_of,
     )
 
-__all__ = [
-    "OptionalFiles",
-    "PublishOptions",
-    "SectionFiles",
-    "SectionSource",
-    "Sheet",
-    "SheetColumn",
-    "TableRows",
-    "cells_of_answers",
-    "certified_privacy",
-    "claims_of",
-    "free_names",
-    "interval_ends",
-    "intervals_of",
-    "is_exact",
-    "listed_ends",
-    "normal_quantile",
-    "plan_figures",
-    "publish",
-    "report_bytes",
-    "rows_of",
-    "section_files",
-    "stamps",
-    "statement_of",
-    "steps_of",
-    "usual_epsilon",
-    "verified_in",
-    "workload",
-    "write_manifest",
-    "write_sheet",
-    "written",
-]
-
 __getattr__ = lazy_face(__name__, __file__)

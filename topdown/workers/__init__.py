@@ -34,28 +34,4 @@ if TYPE_CHECKING:
         tell_nobody,
     )
 
-__all__ = [
-    "MOST_AGAIN",
-    "Cluster",
-    "Executor",
-    "ExecutorChoice",
-    "Forked",
-    "LocalWorker",
-    "Pending",
-    "ReportLoss",
-    "Workers",
-    "connect_cluster",
-    "describe_machine",
-    "executor_size",
-    "open_executor",
-    "quoted_node",
-    "ray_environment",
-    "refuse_confidential",
-    "require_closed",
-    "require_ray",
-    "require_same",
-    "run_again",
-    "tell_nobody",
-    "workers_with",
-]
 __getattr__ = lazy_face(__name__, __file__)

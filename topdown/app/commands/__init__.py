@@ -1,3 +1,1 @@
 """The commands of `topdown`; imported only when called."""
-
-__all__ = []

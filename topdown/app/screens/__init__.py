@@ -23,28 +23,4 @@ if TYPE_CHECKING:
         wrap,
     )
 
-__all__ = [
-    "OK",
-    "WARN",
-    "Column",
-    "Painter",
-    "Progress",
-    "Screen",
-    "Span",
-    "StreamLook",
-    "caret_span",
-    "continuous_document",
-    "counts_of",
-    "decimal",
-    "dependent_document",
-    "detect_look",
-    "line_width",
-    "loss",
-    "rules_of",
-    "show_error",
-    "table_lines",
-    "text_width",
-    "wrap",
-]
-
 __getattr__ = lazy_face(__name__, __file__)

@@ -12,24 +12,4 @@ if TYPE_CHECKING:
     from topdown.practice.synth.public_columns import facility_sizes, housing_of_schema, settle_facilities
     from topdown.practice.synth.repeatable_random import RepeatableRandom, apportion
 
-__all__ = [
-    "Crowd",
-    "DrawnPeople",
-    "FacilityShape",
-    "LevelShape",
-    "Population",
-    "Profile",
-    "RepeatableRandom",
-    "SynthResult",
-    "apportion",
-    "facility_sizes",
-    "grow_tree",
-    "housing_of_schema",
-    "load_profile",
-    "people_together",
-    "settle_facilities",
-    "synth",
-    "tree_capacity",
-]
-
 __getattr__ = lazy_face(__name__, __file__)

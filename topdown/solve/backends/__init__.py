@@ -7,6 +7,4 @@ from topdown.lazy import lazy_face
 if TYPE_CHECKING:
     from topdown.solve.backends.quadratic_solvers import NAMES
 
-__all__ = ["NAMES"]
-
 __getattr__ = lazy_face(__name__, __file__)

@@ -10,19 +10,4 @@ if TYPE_CHECKING:
     from topdown.solve.extend.patterns import Patterns, assign_reserves, find_patterns, own_demands
     from topdown.solve.extend.stages import Stage, StageRows, stage_problem, stage_queries
 
-__all__ = [
-    "Patterns",
-    "Stage",
-    "StageRows",
-    "assign_reserves",
-    "crossing_answers",
-    "extension_verdicts",
-    "find_patterns",
-    "make_extension_solver",
-    "own_demands",
-    "split_sizes",
-    "stage_problem",
-    "stage_queries",
-]
-
 __getattr__ = lazy_face(__name__, __file__)

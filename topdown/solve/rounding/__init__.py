@@ -21,20 +21,4 @@ if TYPE_CHECKING:
     )
     from topdown.solve.rounding.rounding import check_rounding, round_by_milp, round_table
 
-__all__ = [
-    "UNIT",
-    "NoFlow",
-    "NoFlowReason",
-    "RoundingChain",
-    "RoundingNetwork",
-    "RoundingProblem",
-    "build_network",
-    "check_rounding",
-    "laminar_positions",
-    "level_bounds",
-    "round_by_milp",
-    "round_table",
-    "whole_parts",
-]
-
 __getattr__ = lazy_face(__name__, __file__)

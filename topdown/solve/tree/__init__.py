@@ -25,29 +25,4 @@ if TYPE_CHECKING:
     )
     from topdown.solve.tree.tree_objective import TreeStatistics, exact_at_root
 
-__all__ = [
-    "Covariances",
-    "ExactAtRoot",
-    "LatticeForm",
-    "LeafPath",
-    "Measured",
-    "TreeEstimates",
-    "TreeStatistics",
-    "answer_variance",
-    "axis_factors",
-    "check_intervals",
-    "choose_levels",
-    "condition_on_root",
-    "exact_at_root",
-    "expected_deviations",
-    "lattice_form",
-    "make_tree",
-    "normal_residual_persons",
-    "open_values",
-    "regular_inverse",
-    "spread_evenly",
-    "tree_estimates",
-    "union_quadratic",
-]
-
 __getattr__ = lazy_face(__name__, __file__)
