@@ -159,7 +159,7 @@ def table(
         "<tr>" + "".join(f"<td{m or cell}>{text}</td>" for m, text in zip(mark, row, strict=True)) + "</tr>"
         for row in rows
     )
-    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f'<div class="wide" tabindex="0"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def pointer_key(name: str) -> str:
