@@ -110,7 +110,8 @@ def _decoded(arc: Any, transform: Any) -> Ring:
     if transform is None:
         return points
     scale, start = _points([transform["scale"], transform["translate"]])
-    return points.cumsum(axis=0) * scale + start
+    absolute: Ring = points.cumsum(axis=0) * scale + start
+    return absolute
 
 
 def _joined(arcs: list[Ring], ring: Any) -> Ring:
