@@ -8,13 +8,13 @@ import shutil
 import tomllib
 from contextlib import nullcontext
 from fractions import Fraction
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.html_pages import check_accessible, check_html
 from tests.helpers.pages import run_page
 from tests.helpers.sealed_flips import Sealer
 from tests.pinned.releases import make
@@ -23,32 +23,8 @@ from topdown.app import LANGUAGES
 from topdown.publish import written
 
 ROOT = Path(__file__).resolve().parents[2]
-EMPTY = {"meta", "br", "img", "path", "rect", "circle", "polygon", "polyline", "link"}
 KINDS = ("plain", "extensions", "estimates")
 MANY = ("policies", "pl94", "tuned", "sections")
-
-
-class WellFormed(HTMLParser):
-    """Check that what is opened is closed in order, and collect identifiers and what is loaded."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.loaded: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what is opened."""
-        self.open += [] if tag in EMPTY else [tag]
-        self.ids += [value for key, value in attrs if key == "id"]
-        self.loaded += [value for key, value in attrs if key in ("src", "href") and value[0] != "#"]
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Leave out what closes itself."""
-
-    def handle_endtag(self, tag: str) -> None:
-        """Close what was opened last."""
-        assert self.open.pop() == tag
 
 
 def finished(folder: Path) -> list[Path]:
@@ -78,12 +54,16 @@ def test_every_kind_of_release_has_a_report(topdown, check, tmp_path, kind) -> N
         with in_sections() if kind == "sections" else nullcontext():
             page = report_of(topdown, check, release, tmp_path / "page.html")
         assert (release / "report.html").read_text(encoding="utf-8") == page
-        reader = WellFormed()
-        reader.feed(page)
-        assert (reader.open, reader.loaded) == ([], [])
-        assert len(reader.ids) == len(set(reader.ids))
-        assert "<script" not in page
-        assert not re.findall(r"[{}]", re.sub(r"<style>.*?</style>", "", page, flags=re.S))
+        check_html(page)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_everybody_can_read_a_report(topdown, release, tmp_path, language) -> None:
+    """A table that only a mouse can scroll, or grey on grey, leaves readers out whom an office must serve."""
+    page = tmp_path / "page.html"
+    assert topdown("report", release, "--out", page, "--language", language).code == 0
+    check_accessible(page.read_text(encoding="utf-8"), tmp_path)
 
 
 def test_a_report_is_equal_each_time_and_a_changed_digit_is_found(topdown, release, tmp_path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_report import WellFormed
+from tests.helpers.html_pages import check_accessible, check_html
 from tests.pinned.releases import make
 from topdown.app import LANGUAGES
 
@@ -38,12 +38,7 @@ def check_page(program, folder: Path, out: Path, least: int) -> str:
         assert said.code == 0, (folder, said.out)
         assert said.document["n_numbers"] >= least
         page = out.read_text(encoding="utf-8")
-        reader = WellFormed()
-        reader.feed(page)
-        assert (reader.open, reader.loaded) == ([], [])
-        assert len(reader.ids) == len(set(reader.ids))
-        assert "<script" not in page
-        assert not re.findall(r"[{}]", re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL))
+        check_html(page)
         checked = program("report", folder, "--out", out, "--check", "--json")
         assert (checked.code, checked.document["language"]) == (0, language), checked.document
     places = [found.start() for found in re.finditer(r"[0-9](?=[^<>]*</data>)", page)]
@@ -71,6 +66,15 @@ def test_every_kind_of_choice_has_its_page_and_picture(topdown, choices, tmp_pat
             marks = picture.count("<path" if question["candidates"][0]["latitude"] is None else 'r="6"')
             assert marks == len(result["chosen"])
     assert kinds == {"sites", "order", "frequent"}
+
+
+@pytest.mark.slow
+def test_everybody_can_read_these_pages(topdown, pgsr_cli, choices, groups, tmp_path) -> None:
+    """Pictures without words and tables that only a mouse can scroll leave readers out."""
+    for program, folders in ((topdown, choices), (pgsr_cli, groups[:2])):
+        for folder in folders:
+            page = check_page(program, folder, tmp_path / "page.html", 4)
+            check_accessible(page, tmp_path, widths=(400, 1400))
 
 
 def test_a_choice_with_places_is_drawn_where_it_lies(topdown, choices, tmp_path) -> None:

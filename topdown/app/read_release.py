@@ -19,8 +19,9 @@ from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.caps import read_json, read_plain
 from topdown.formats.choice_page import choice_documents, choice_html
 from topdown.formats.command_documents import ReportChecked, ReportWritten
-from topdown.formats.report_parts import LANGUAGES, BarWithInterval, Write, interval_picture
+from topdown.formats.report_parts import LANGUAGES, BarWithInterval, Outlines, Write, interval_picture
 from topdown.inputs import MemoryTable
+from topdown.inputs.boundaries import read_outlines
 from topdown.measure.released import read_open_microdata
 from topdown.model.sections import part_path
 from topdown.notebook import Chart, card
@@ -29,7 +30,7 @@ from topdown.plan.plan_values import read_plan
 from topdown.plan.preparation import load_context
 from topdown.publish import report_bytes
 from topdown.publish.release_tables import PERSONS, table_path, workload
-from topdown.publish.report_figures import written
+from topdown.publish.report_figures import map_depth, written
 from topdown.publish.table_intervals import is_exact
 from topdown.verify import check_report_file, is_choice
 from topdown.verify.check_report import first_difference, rounded
@@ -450,7 +451,13 @@ def estimates_of(folder: Path, query: str, level: str) -> EstimatedTable:
 
 @public_function
 def write_report(
-    release: PathText, out: PathText, *, language: str = "en", force: bool = False
+    release: PathText,
+    out: PathText,
+    *,
+    language: str = "en",
+    force: bool = False,
+    boundaries: PathText | None = None,
+    boundary_key: str = "id",
 ) -> ReportWritten:
     """Write a report of a release for people: one HTML file without scripts, made from published files alone.
 
@@ -459,20 +466,25 @@ def write_report(
         out: file to write, outside the release.
         language: one of `LANGUAGES`.
         force: replace a file that is there.
+        boundaries: public outlines of the areas of the map, GeoJSON or TopoJSON; without them it is drawn in tiles.
+        boundary_key: the property of an outline that holds the geocode of its area.
 
     Raises:
-        ConfigError: C088 the folder is no finished release, C005 no such language, or `out` is there.
+        ConfigError: C088 the folder is no finished release, C005 no such language, or `out` is there; D150 no outlines
+            can be read, D151 areas have none, D152 there is no map to draw them on.
         CertificateError: V090 a file of the release is missing or damaged.
     """
     place = path_of(release, "release")
     if is_choice(place):
+        _without_map(place, boundaries)
         return write_page(
             partial(choice_html, _choice_of(place)), _page_of_choice(place), out, language, force=force
         )
     target, source = path_of(out, "out"), Release(release)
     checked_language(language)
+    outlines = _outlines(source.path, boundaries, boundary_key)
     try:
-        data = report_bytes(source.path, load_context(source.path), language)
+        data = report_bytes(source.path, load_context(source.path), language, outlines)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise _damaged_release(source.path, type(error).__name__) from None
     write_new(target, data, force=force)
@@ -486,24 +498,51 @@ def write_report(
     )
 
 
+def _outlines(release: Path, boundaries: PathText | None, key: str) -> Outlines | None:
+    """Return outlines of the areas that the map of a report shows."""
+    if boundaries is None:
+        return None
+    context = load_context(release)
+    depth = map_depth(context.geography)
+    if context.plan.coverage is None or not depth:
+        _without_map(release, boundaries)
+    return read_outlines(path_of(boundaries, "boundaries"), key, context.geography.levels[depth].codes)
+
+
+def _without_map(release: Path, boundaries: PathText | None) -> None:
+    """Refuse boundaries for a report that has no map."""
+    if boundaries is not None:
+        raise ConfigError(
+            f"the report of {release} has no map",
+            code="D152",
+            file=str(release),
+            fix="leave out the boundaries; a release has a map if it has intervals and a level of 2 to 400 areas",
+        )
+
+
 @public_function
-def check_report(release: PathText, path: PathText) -> ReportChecked:
+def check_report(
+    release: PathText, path: PathText, *, boundaries: PathText | None = None, boundary_key: str = "id"
+) -> ReportChecked:
     """Compare a report with a release: verify makes it anew, with figures and roundings of its own.
 
     Args:
         release: folder of a finished release.
         path: the report.
+        boundaries, boundary_key: those it was made with, see `write_report`.
 
     Raises:
-        ConfigError: C088 the folder is no finished release, C001 there is no such file.
+        ConfigError: C088 the folder is no finished release, C001 there is no such file; D150 to D152 as `write_report`.
         CertificateError: V090 a file of the release is missing or damaged.
     """
     place = path_of(release, "release")
     if is_choice(place):
+        _without_map(place, boundaries)
         return check_page(partial(choice_html, _choice_of(place)), _page_of_choice(place), path)
     file, source = path_of(path, "path"), Release(release)
     data = _report_in(file)
-    found = check_report_file(source.path, data, str(file))
+    outlines = _outlines(source.path, boundaries, boundary_key)
+    found = check_report_file(source.path, data, str(file), outlines)
     language = next((one for one in LANGUAGES if f'<html lang="{one}">'.encode() in data), None)
     return ReportChecked(
         ok=found.ok,

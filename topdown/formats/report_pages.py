@@ -9,14 +9,17 @@ from itertools import pairwise
 from typing import Any
 
 from topdown.formats.report_parts import (
+    BOUNDARIES,
     NONE,
     TILE_MARKS,
     Content,
     Form,
+    Outlines,
     Shell,
     Write,
     bar_picture,
     curve_picture,
+    outline_map,
     pointer_key,
     share_of,
     table,
@@ -39,7 +42,7 @@ def report_html(documents: Mapping[str, Any], language: str, write: Write) -> st
 
     Args:
         documents: certificate.json, plan.json and solve.json of the release, and `derived`, what follows from its
-            tables.
+            tables; also `BOUNDARIES`, outlines of the areas of the map, if it is not drawn in tiles.
         language: one of `LANGUAGES`.
         write: how numbers are written.
     """
@@ -388,7 +391,7 @@ def _use(c: Content) -> str:
 
 
 def _map(c: Content) -> str:
-    """Return a map of the areas of one level, each a tile beside those of the same area above; none without one."""
+    """Return a map of the areas of one level, as outlines if any are given, else in tiles; none without one."""
     found, words = c.at("derived#/map"), c.words["map"]
     if found is None:
         return ""
@@ -411,12 +414,24 @@ def _map(c: Content) -> str:
     legend = "".join(
         f"<li>{tile_picture(mark)} {text}</li>" for mark, text in zip(TILE_MARKS, classes, strict=True)
     )
-    areas = [(area["geocode"], area["tiles"]) for area in found["areas"]]
-    about = (words["picture"].format(**found), words["described"].format(**found))
+    outlines: Outlines | None = c.documents.get(BOUNDARIES)
+    kind = "tile" if outlines is None else "outline"
+    about = (words["picture"].format(**found), words[f"{kind}_described"].format(**found))
+    if outlines is None:
+        drawn = tile_map([(area["geocode"], area["tiles"]) for area in found["areas"]], about)
+    else:
+        slots["source"] = escape(outlines.source)
+        marks = (
+            (code, mark)
+            for area in found["areas"]
+            for code, mark in zip(area["codes"], area["tiles"], strict=True)
+        )
+        drawn = outline_map(outlines, marks, about)
     return (
-        f'<p class="lead">{c.say("map.lead", **slots)}</p>'
-        f"<figure>{tile_map(areas, about)}</figure>"
-        f'<ul class="legend">{legend}</ul><p class="note">{c.say("map.chosen", **slots)}</p>'
+        f'<p class="lead">{c.say(f"map.{kind}_lead", **slots)}</p>'
+        f"<figure>{drawn}</figure>"
+        f'<ul class="legend">{legend}</ul>'
+        f'<p class="note">{c.say("map.chosen", **slots)} {c.say(f"map.{kind}_note", **slots)}</p>'
         f"<h3>{c.say('map.table', **slots)}</h3>"
         f"{table([found['above'], *words['columns']], rows, numbers=range(1, 7))}"
     )

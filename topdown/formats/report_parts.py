@@ -159,7 +159,7 @@ def table(
         "<tr>" + "".join(f"<td{m or cell}>{text}</td>" for m, text in zip(mark, row, strict=True)) + "</tr>"
         for row in rows
     )
-    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f'<div class="wide" tabindex="0"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def pointer_key(name: str) -> str:
@@ -294,6 +294,58 @@ def tile_map(areas: Sequence[tuple[str, str]], words: tuple[str, str]) -> str:
         drawn.append(f'<g text-anchor="middle" font-size="11">{"".join(inner)}</g>')
         top += _TILE * max(-(-len(tiles) // _A_ROW), 1) + 6
     return svg_picture("map", (_LABEL + _TILE * _A_ROW, top), words, "".join(drawn))
+
+
+BOUNDARIES = "boundaries"
+"""Name under which a report is given outlines; they are no document of the release."""
+
+
+@dataclass(frozen=True)
+class Outline:
+    """One area of a map.
+
+    Args:
+        path: of SVG, in whole units. label: where its mark stands; none if it has no room.
+    """
+
+    path: str
+    label: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Outlines:
+    """Areas of one level on a map.
+
+    Args:
+        source: name of the file. size: width and height in units. areas: by geocode.
+    """
+
+    source: str
+    size: tuple[int, int]
+    areas: Mapping[str, Outline]
+
+
+def outline_map(outlines: Outlines, areas: Iterable[tuple[str, str]], words: tuple[str, str]) -> str:
+    """Draw areas as they lie.
+
+    Args:
+        outlines: of every area. areas: (geocode, one of `TILE_MARKS`). words: title and description.
+    """
+    shapes, marks = [], []
+    for code, mark in areas:
+        area = outlines.areas[code]
+        shapes.append(
+            f'<path d="{area.path}" fill="{_FILLS[mark]}"><title>{escape(code)}: {mark}</title></path>'
+        )
+        if area.label is not None:
+            x, y = area.label
+            ink = "#fff" if mark in "34" else _INK
+            marks.append(f'<text x="{x}" y="{y + 7}" fill="{ink}">{mark}</text>')
+    drawn = (
+        f'<g stroke="{_GREY}" stroke-width="1.5" fill-rule="evenodd">{"".join(shapes)}</g>'
+        f'<g text-anchor="middle" font-size="22">{"".join(marks)}</g>'
+    )
+    return svg_picture("map", outlines.size, words, drawn)
 
 
 def svg_picture(name: str, size: tuple[int, int], words: tuple[str, str], drawn: str) -> str:

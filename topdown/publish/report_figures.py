@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from topdown.arrays import Ints
 from topdown.formats.caps import read_json
 from topdown.formats.report_pages import report_html
-from topdown.formats.report_parts import MAP_CLASSES, MOST_TILES, SIZES
-from topdown.model import Query, sections_of
+from topdown.formats.report_parts import BOUNDARIES, MAP_CLASSES, MOST_TILES, SIZES, Outlines
+from topdown.model import Geography, Query, sections_of
 from topdown.plan import Plan, PublicContext
 from topdown.privacy.exact_values import fixed
 from topdown.publish.release_certificate import CERTIFICATE
@@ -34,19 +34,23 @@ DOCUMENTS = (CERTIFICATE, "plan.json", "solve.json")
 _DIGITS = {"up1": 1, "up2": 2, "up4": 4}
 
 
-def report_bytes(release: Path, context: PublicContext, language: str) -> bytes:
+def report_bytes(
+    release: Path, context: PublicContext, language: str, outlines: Outlines | None = None
+) -> bytes:
     """Return the report of a release whose other files are written; equal releases have equal reports.
 
     Args:
         release: its folder.
         context: its plan and public facts.
         language: one of `LANGUAGES`.
+        outlines: of the areas of `map_depth`; without them the map is drawn in tiles.
 
     Cost: one reading of the tables of totals, and of all tables that have intervals.
     """
     documents = {name: read_json(release / name) for name in DOCUMENTS}
     derived = derived_figures(release, context, documents)
-    return report_html(documents | {"derived": derived}, language, written).encode()
+    more = {"derived": derived} | ({} if outlines is None else {BOUNDARIES: outlines})
+    return report_html(documents | more, language, written).encode()
 
 
 def written(value: object, form: str) -> str:
@@ -282,6 +286,12 @@ def _at_share(values: Ints, share: Fraction) -> int:
     return int(values[-(-len(values) * share.numerator // share.denominator) - 1])
 
 
+def map_depth(geography: Geography) -> int:
+    """Return the depth of the areas that a map of a report shows, 0 if there are none."""
+    sizes = enumerate(geography.levels)
+    return max((depth for depth, level in sizes if 2 <= len(level) <= MOST_TILES), default=0)
+
+
 def _map(tables: _PublishedTables) -> dict[str, Any] | None:
     """Return how wide the intervals of one statistic are in the areas of one level, by the areas above.
 
@@ -289,7 +299,7 @@ def _map(tables: _PublishedTables) -> dict[str, Any] | None:
     tables of fewest answers, two or more, that have intervals; the level is the deepest of 2 to `MOST_TILES` areas.
     """
     plan, levels = tables.context.plan, tables.context.geography.levels
-    depth = max((d for d, level in enumerate(levels) if 2 <= len(level) <= MOST_TILES), default=0)
+    depth = map_depth(tables.context.geography)
     several = sorted((q for q in workload(plan) if q.n_answers > 1), key=lambda q: q.n_answers)
     query = next((q for q in several if depth and tables.widths(q, depth)[1].size), None)
     if query is None:
@@ -316,6 +326,7 @@ def _map(tables: _PublishedTables) -> dict[str, Any] | None:
         "areas": [
             {
                 "geocode": code,
+                "codes": [below for below, up in zip(levels[depth].codes, above, strict=True) if up == i],
                 "tiles": (own := "".join(tile for tile, up in zip(tiles, above, strict=True) if up == i)),
                 "n": [own.count(mark) for mark in (*map(str, range(len(MAP_CLASSES) + 1)), "-")],
             }

@@ -17,7 +17,16 @@ import numpy as np
 
 from topdown.arrays import Ints
 from topdown.formats.report_pages import report_html
-from topdown.formats.report_parts import LANGUAGES, MAP_CLASSES, MOST_TILES, REPORT, SIZES, words_of
+from topdown.formats.report_parts import (
+    BOUNDARIES,
+    LANGUAGES,
+    MAP_CLASSES,
+    MOST_TILES,
+    REPORT,
+    SIZES,
+    Outlines,
+    words_of,
+)
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.findings import CheckResult, Finding, Findings
 from topdown.verify.noise_laws import law_named
@@ -37,15 +46,17 @@ def check_report(session: Session, out: Findings) -> str:
     return compare_report(session, read_bytes(session.root, REPORT, CODE), out, REPORT)
 
 
-def compare_report(session: Session, data: bytes, out: Findings, file: str) -> str:
+def compare_report(
+    session: Session, data: bytes, out: Findings, file: str, outlines: Outlines | None = None
+) -> str:
     """Compare a report with one made anew from a release, in each language; add the first difference.
 
     Args:
-        session: of the release. data: the report. file: its name, for the finding.
+        session: of the release. data: the report. file: its name, for the finding. outlines: of its map, if it has any.
     """
     out.n_checked = 1
     try:
-        documents = report_documents(session)
+        documents = report_documents(session) | ({} if outlines is None else {BOUNDARIES: outlines})
         pages = [(language, report_html(documents, language, rounded).encode()) for language in LANGUAGES]
     except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError):
         text = "no report follows from the files of the release, as one of them is not what it should be"
@@ -287,10 +298,16 @@ class _Figures:
                     )
         above, classes = self.session.tree.parent[depth], [*map(str, range(1 + len(MAP_CLASSES))), "-"]
         areas = []
+        below = np.array(self.session.tree.geocodes[depth].to_pylist(), dtype=object)
         for i, code in enumerate(self.session.tree.geocodes[depth - 1].to_pylist()):
             here = marks[above == i].tolist()
             areas.append(
-                {"geocode": code, "tiles": "".join(here), "n": [here.count(mark) for mark in classes]}
+                {
+                    "geocode": code,
+                    "codes": below[above == i].tolist(),
+                    "tiles": "".join(here),
+                    "n": [here.count(mark) for mark in classes],
+                }
             )
         return {
             "query": query.name,
@@ -341,12 +358,12 @@ def _with_point(scaled: int, digits: int) -> str:
     return f"{'-' if scaled < 0 else ''}{whole:,}.{rest:0{digits}}"
 
 
-def check_report_file(release: Path, data: bytes, file: str) -> CheckResult:
+def check_report_file(release: Path, data: bytes, file: str, outlines: Outlines | None = None) -> CheckResult:
     """Compare a report that lies elsewhere with a release.
 
     Args:
-        release: its folder. data: the report. file: its name, for the finding.
+        release: its folder. data: the report. file: its name, for the finding. outlines: of its map, if it has any.
     """
     return run_check(
-        Session(release), "report", lambda session, out: compare_report(session, data, out, file)
+        Session(release), "report", lambda session, out: compare_report(session, data, out, file, outlines)
     )

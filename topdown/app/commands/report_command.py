@@ -55,14 +55,38 @@ def show_report(screen: Screen, made: ReportWritten, command: str) -> int:
     examples=(
         ("topdown report release/ --out report.html", "Write the report of a release."),
         ("topdown report release/ --out bericht.html --language de", "The same in German."),
+        (
+            "topdown report release/ --out map.html --boundaries d.geojson --boundary-key CODE",
+            "With your own map.",
+        ),
         ("topdown report release/ --out report.html --check", "Check a report that somebody gave you."),
     ),
     exits=(0, 1, 2),
 )
 @click.argument("release", metavar="RELEASE", type=click.Path(path_type=Path))
 @report_options
+@click.option(
+    "--boundaries",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Public outlines of the areas on the map, GeoJSON or TopoJSON; default: tiles.",
+)
+@click.option(
+    "--boundary-key",
+    metavar="NAME",
+    default="id",
+    help="Property of an outline that holds its geocode; default: id.",
+)
 def report_command(
-    screen: Screen, release: Path, *, out: Path, language: str, force: bool, check: bool
+    screen: Screen,
+    release: Path,
+    *,
+    out: Path,
+    language: str,
+    force: bool,
+    check: bool,
+    boundaries: Path | None,
+    boundary_key: str,
 ) -> int:
     """Write a report of a release or choice for people, as one HTML file.
 
@@ -71,9 +95,13 @@ def report_command(
     first.
     """
     if check:
-        return show_report_check(screen, app.check_report(release, out), out)
-    made = app.write_report(release, out, language=language, force=force)
-    return show_report(screen, made, f"topdown report {release}")
+        found = app.check_report(release, out, boundaries=boundaries, boundary_key=boundary_key)
+        return show_report_check(screen, found, out)
+    made = app.write_report(
+        release, out, language=language, force=force, boundaries=boundaries, boundary_key=boundary_key
+    )
+    same = "" if boundaries is None else f" --boundaries {boundaries} --boundary-key {boundary_key}"
+    return show_report(screen, made, f"topdown report {release}{same}")
 
 
 def show_report_check(screen: Screen, found: ReportChecked, out: Path) -> int:
