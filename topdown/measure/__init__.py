@@ -6,7 +6,7 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.measure.children import draw_in_children
-    from topdown.measure.choosing import ChoiceRequest, choose
+    from topdown.measure.choosing import ChoiceRequest
     from topdown.measure.confidential import (
         Confidential,
         check_against_public,

@@ -142,14 +142,14 @@ def _without_population(
         rules = ConstraintSystem.from_rows(schema, geography, public)
     system = rules.with_exact(geography, [row for rows in exact for row in rows])
     above = [rows for rows in exact if len(rows) == 1 or rows[0].depth < len(geography.levels) - 1]
-    tables = [(rows[0].depth, _table_of(rows)) for rows in above]
+    tables = [(rows[0].depth, _exact_table(rows)) for rows in above]
     answers = group_cells(
         [digit for _, table in tables for digit in binary_digits(table.of_cell)], schema.n_cells
     )
     return node_without_population(geography, system, system.partition(answers.of_cell), tables)
 
 
-def _table_of(rows: Rows) -> NodeAnswers:
+def _exact_table(rows: Rows) -> NodeAnswers:
     """Return an exact table from its rows; of one with many answers the total."""
     answers = np.array([row.low for row in rows]).T
     if len(rows) > MAX_ANSWERS:

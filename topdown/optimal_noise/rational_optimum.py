@@ -11,6 +11,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from flint import fmpq
+
 from topdown.optimal_noise.linear_programs import CompactLP, FloatSolution
 
 Rational = Any  # flint.fmpq
@@ -36,8 +38,6 @@ def solve_exactly(
 
     Raises: NotUniqueError.
     """
-    from flint import fmpq
-
     solved: dict[int, tuple[dict[int, Rational], Rational]] = {}
     order: list[int] = []
     used = [False] * len(spare)
@@ -174,7 +174,6 @@ def _fraction(number: Rational) -> Fraction:
 
 
 def _rational(number: Fraction) -> Rational:
-    from flint import fmpq
 
     return fmpq(number.numerator, number.denominator)
 
@@ -235,8 +234,6 @@ class _Face:
 
     def primal(self) -> tuple[list[Rational], list[Rational]]:
         """Return the masses of the columns, and of every excess p_i - factor p_(i-s), below 0 where it is."""
-        from flint import fmpq
-
         signs, tight, spare = self._suggested()
         for _ in range(_ROUNDS):
             tops: list[dict[int, Rational]] = [{} for _ in self.sums]
@@ -265,8 +262,6 @@ class _Face:
 
     def _difference(self, k: int) -> dict[int, Rational]:
         """Return excess k as coefficients of the columns that have mass."""
-        from flint import fmpq
-
         s, here, there = self.rows[k]
         found: dict[int, Rational] = {}
         if here in self.held:
@@ -294,8 +289,6 @@ class _Face:
 
     def dual(self, gaps: list[Rational]) -> tuple[list[Rational], list[Rational], Rational]:
         """Return multipliers of excesses and sums, and the level: those between their bounds solve the held columns."""
-        from flint import fmpq
-
         names: dict[tuple[str, int], int] = {("level", 0): 0}
         for s, z in enumerate(self.on_sum):
             if z > _NEAR:

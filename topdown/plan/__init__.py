@@ -51,6 +51,6 @@ if TYPE_CHECKING:
         load_run_file,
         load_schema,
     )
-    from topdown.plan.settings import Budget, Settings, load_settings
+    from topdown.plan.settings import Budget, load_settings
 
 __getattr__ = lazy_face(__name__, __file__)

@@ -11,10 +11,7 @@ if TYPE_CHECKING:
     from topdown.privacy.bits import AesBits, BitSource, SimulationBits, UrandomBits, XorBits
     from topdown.privacy.exact_values import (
         Enclosure,
-        Threshold,
-        alpha_of,
         delta_of,
-        epsilon_of,
         fixed,
         rational,
         significant,

@@ -10,9 +10,6 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.privacy.accountant.account import (
-        Pair,
-        ReleasePath,
-        WorstPair,
         account_document,
         all_pairs,
         dhc2020_document,
@@ -56,7 +53,6 @@ if TYPE_CHECKING:
     from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature, tilted
     from topdown.privacy.accountant.gaussian_loss import (
         ends,
-        float_exp,
         precision,
         quotient,
     )

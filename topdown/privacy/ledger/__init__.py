@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         spend_note,
     )
     from topdown.privacy.ledger.durable import Disk, LockedFile, ReplacedError, disk_errors, folder_lock
-    from topdown.privacy.ledger.former_ledgers import find_former_ledger, read_former_ledger, take_over
+    from topdown.privacy.ledger.former_ledgers import find_former_ledger, take_over
     from topdown.privacy.ledger.journal import (
         DIGEST_FILE,
         JOURNAL_FILE,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         LedgerBinding,
         Limits,
         Opened,
-        PastCharge,
         TakenOver,
         exact_text,
         from_fields,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     )
     from topdown.solve.least_squares.admm import Iterate, run
     from topdown.solve.least_squares.interior_point import StandardForm, polish, standard_form
-    from topdown.solve.least_squares.kernels_tree import admm_steps, apply_tree, project_from
+    from topdown.solve.least_squares.kernels_tree import apply_tree, project_from
     from topdown.solve.least_squares.lattice_step import LatticeQuadratic, LatticeStep
     from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
     from topdown.solve.least_squares.policy import PRICE, have_common_point, solve, solve_with
