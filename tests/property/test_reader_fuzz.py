@@ -16,7 +16,7 @@ from pgsr import Sizes, hierarchy_of
 from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy
 from tests.cli.conftest import LEAVES, PERSONS
 from topdown.errors import TopdownError
-from topdown.inputs import TableColumn, TableProblem, read_batches, read_header, read_table, text_columns
+from topdown.inputs import TableColumn, TableProblem, TableReader, read_header, read_table, text_columns
 from topdown.measure import RecordsForm, Refused, read_records
 from topdown.plan import GeographyTable, read_public
 
@@ -149,9 +149,10 @@ def test_any_bytes_are_read_as_another_reader_reads_them_or_refused(data):
     for name in ("t.parquet", "t.csv.gz", "t.csv"):
         path = on_disk(data, name)
         try:
-            header = read_header(path)
-            table = pa.Table.from_batches(read_batches(path, dict.fromkeys(header, pa.string())))
+            header = read_header(path) or ["nothing"]
+            reader = TableReader(path, [TableColumn(name, "any") for name in header], may_be_empty=True)
+            table = pa.concat_tables(pa.table(values) for values in reader.batches())
         except TableProblem:
             continue
         assert name == "t.csv"
-        assert len(header) > len(set(header)) or plain_rows(data) == table.to_pylist()
+        assert plain_rows(data) == table.to_pylist()

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         TableColumn,
         TableReader,
         header_if_readable,
-        read_batches,
         read_header,
         read_table,
         text_columns,

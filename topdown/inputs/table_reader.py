@@ -136,21 +136,6 @@ def header_if_readable(source: TableSource, *, of_release: bool = False) -> list
         return []
 
 
-def read_batches(source: TableSource, columns: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-    """Read columns of a CSV (of the given types) or another table (as it holds them), every row once, in order.
-
-    The first batch has no rows. Cost: a few batches of memory.
-
-    Args:
-        source: the table.
-        columns: name: type; each is in the header once.
-
-    Raises:
-        TableProblem: it cannot be read to its end, is too large, or a database cannot give it.
-    """
-    return _governed(source, lambda: format_of(source).batches(source, columns), of_release=False)
-
-
 def _governed(
     source: TableSource, batches: Callable[[], Iterable[pa.RecordBatch]], *, of_release: bool
 ) -> Iterator[pa.RecordBatch]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         soft_rule_rows,
     )
     from topdown.model.exact_tables import (
+        NO_TABLE_FITS,
         ExactArrangement,
         ExactMargins,
         ExactTable,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         complete_totals,
         exact_contradiction,
         exact_margins,
-        no_table_fits,
     )
     from topdown.model.feasibility import Contradiction, find_contradiction, smallest_conflict
     from topdown.model.geography import (
@@ -83,7 +83,6 @@ if TYPE_CHECKING:
         Values,
         ZeroRule,
         analyse_neighbours,
-        on_axis,
         tighten_bounds,
     )
     from topdown.model.query import (
@@ -96,6 +95,7 @@ if TYPE_CHECKING:
         group_values,
         identity_mapping,
         map_attributes,
+        on_axis,
         parse_query,
         refines,
     )

@@ -16,6 +16,8 @@ from topdown.model.invariants import Invariants
 from topdown.model.query import parse_query, refines
 from topdown.model.schema import Schema
 
+NO_TABLE_FITS = "the exact table of a place contradicts the public facts or the exact statistics below it"
+
 
 @dataclass(frozen=True, eq=False)
 class ExactTable:
@@ -202,15 +204,6 @@ def _refuse_levels(above: ExactTable, below: ExactTable, level_names: Sequence[s
     )
 
 
-def no_table_fits() -> InfeasibleError:
-    """Return the error that an exact table excludes what is below it."""
-    return InfeasibleError(
-        "the exact table of a place contradicts the public facts or the exact statistics below it",
-        code="I013",
-        fix="correct the records or the public leaf table, or choose other invariants",
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class NodeAnswers:
     """An exact table of every node of a level; without answers where nothing is exact.
@@ -247,7 +240,7 @@ class NodeAnswers:
         present, of = np.unique(self.of_cell[cells], return_inverse=True)
         answers = np.ascontiguousarray(self.answers[index][:, present].T)
         if answers.sum() != self.answers[index].sum():
-            raise no_table_fits()
+            raise exact_contradiction(NO_TABLE_FITS, None)
         return of.reshape(-1), answers
 
     def may_hold(self, index: Ints, cells: Ints) -> Bools:

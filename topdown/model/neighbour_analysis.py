@@ -27,16 +27,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.formats.common import SecretKind, Status
 from topdown.model.cell_sets import crossing_pairs, distinct_rows, laminar_family
 from topdown.model.geography import Geography
-from topdown.model.query import ValueGroups
+from topdown.model.query import ValueGroups, on_axis
 from topdown.model.schema import Schema
 
 
@@ -285,11 +283,6 @@ def _members(schema: Schema, values: Values, firsts: Sequence[Ints]) -> Bools:
         if attribute.name in values:
             out &= on_axis(np.asarray(values[attribute.name])[firsts[i]], i, out.ndim)
     return out
-
-
-def on_axis(values: NDArray[Any], axis: int, ndim: int) -> NDArray[Any]:
-    """Return values of one axis in the shape of an array of `ndim` axes."""
-    return values.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 
 def _open_classes(n_leaves: int, leaves: Sequence[Bools], closes: Bools) -> Bools:

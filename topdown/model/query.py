@@ -44,6 +44,11 @@ def first_positions(label: Ints, n: int) -> Ints:
     return out
 
 
+def on_axis(values: NDArray[Any], axis: int, ndim: int) -> NDArray[Any]:
+    """Return values of one axis in the shape of an array of `ndim` axes."""
+    return values.reshape([-1 if i == axis else 1 for i in range(ndim)])
+
+
 @dataclass(frozen=True)
 class Factor:
     """The part a query keeps of one attribute: which group each value falls in."""
@@ -79,10 +84,9 @@ class Query:
         grid = np.zeros(self.schema.shape, dtype=np.int32)
         names = [a.name for a in self.schema.attributes]
         for factor in self.factors:
-            axis = [1] * len(names)
-            axis[names.index(factor.attribute)] = len(factor.group_of)
-            group = np.asarray(factor.group_of, dtype=np.int32).reshape(axis)
-            grid = grid * np.int32(len(factor.group_labels)) + group
+            group = np.asarray(factor.group_of, dtype=np.int32)
+            axis = names.index(factor.attribute)
+            grid = grid * np.int32(len(factor.group_labels)) + on_axis(group, axis, len(names))
         out = np.ascontiguousarray(grid.reshape(-1))
         out.setflags(write=False)
         return out

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from topdown.arrays import Ints
 from topdown.model.constraint_system import ConstraintSystem
 from topdown.model.histogram import Histogram
-from topdown.model.query import Query, map_attributes, parse_query
+from topdown.model.query import Query, map_attributes, on_axis, parse_query
 from topdown.model.schema import Schema
 
 
@@ -25,9 +25,7 @@ def base_labels(schema: Schema, base: Schema, names: dict[str, str]) -> Ints:
     reading = map_attributes(schema, base, names)
     for attribute in base.attributes:
         here, value = reading[attribute.name]
-        axis = [1] * len(axes)
-        axis[axes.index(here)] = len(value)
-        grid = grid * len(attribute.labels) + np.asarray(value).reshape(axis)
+        grid = grid * len(attribute.labels) + on_axis(np.asarray(value), axes.index(here), len(axes))
     return np.ascontiguousarray(grid.reshape(-1))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from topdown.arrays import Bools, Floats, Ints
-from topdown.model import no_table_fits, refines
+from topdown.model import NO_TABLE_FITS, exact_contradiction, refines
 from topdown.plan import Pass
 from topdown.solve.backends.scipy_programs import meet_demands, minimise_linear
 from topdown.solve.group_constraints import (
@@ -162,7 +162,7 @@ def check_exact_fits(split: Split) -> None:
     if exact.n_groups and not bounds_fit(
         split.family.bounds, split.family.exact, exact.of, exact.answers[:, 0], 0.0
     ):
-        raise no_table_fits()
+        raise exact_contradiction(NO_TABLE_FITS, None)
 
 
 LeastSquares = Callable[
