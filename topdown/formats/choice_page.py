@@ -7,10 +7,10 @@ from html import escape
 from math import cos, radians
 from typing import Any
 
-from topdown.formats.report_parts import Content, Shell, Write, table, whole_page, words_of
+from topdown.formats.report_parts import Content, Shell, Write, svg_picture, table, whole_page, words_of
 
 WIDE, HIGH, MARGIN = 620, 420, 60
-_BLUE, _GREY, _INK = "#1f5a8a", "#6b6b6b", "#222"
+_BLUE, _GREY = "#1f5a8a", "#6b6b6b"
 _IN_A_ROW, _BOX, _STEP = 3, 14, 26
 
 
@@ -82,12 +82,8 @@ def _picture(candidates: Sequence[Mapping[str, Any]], chosen: Sequence[str], wor
     """Draw every candidate where it lies, or in a list where that is not said; chosen ones are filled and named."""
     located = all(one["latitude"] is not None and one["longitude"] is not None for one in candidates)
     drawn, high = (_on_map if located else _in_list)(candidates, set(chosen))
-    described = words["on_map" if located else "in_list"]
-    return (
-        f'<svg viewBox="0 0 {WIDE} {high}" role="img" aria-labelledby="choice-picture choice-described" '
-        f'font-size="12" fill="{_INK}"><title id="choice-picture">{escape(words["picture"], quote=False)}</title>'
-        f'<desc id="choice-described">{escape(described, quote=False)}</desc>{drawn}</svg>'
-    )
+    about = (words["picture"], words["on_map" if located else "in_list"])
+    return svg_picture("choice", (WIDE, high), about, drawn)
 
 
 def _on_map(candidates: Sequence[Mapping[str, Any]], chosen: set[str]) -> tuple[str, int]:
