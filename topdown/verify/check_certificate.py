@@ -376,7 +376,7 @@ public/           the areas, and the public facts about them.
 {base}plan.json         what is exact and why, and what was measured with how much noise.
 solve.json        how well the noisy numbers could be fitted together.
 certificate.json  the privacy loss, every check, and the files that decide.
-ledger.jsonl      everything that was spent on these data, line by line.
+ledger.jsonl      what was charged to the ledger up to this release, line by line.
 manifest.json     the SHA-256 of every file.
 {report}
 Codes of areas are text: keep their leading zeros.
