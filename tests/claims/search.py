@@ -88,7 +88,8 @@ def _relies_on_others(statement: dict[str, Any]) -> bool:
     """
     relied_on = [one for one in statement["attestations"] if "taken_over" not in one]
     said = str(statement["secrets"]).lower()
-    return "according to a copy" in said or (bool(relied_on) and "attested" in said)
+    is_copy = statement.get("newest") is False or "according to a copy" in said
+    return is_copy or (bool(relied_on) and "attested" in said)
 
 
 def _unqualified(world: World, statement: dict[str, Any]) -> Iterator[str]:

@@ -342,7 +342,9 @@ class WrittenAgain:
 
     def add(self, group: pa.Table) -> None:
         """Compare one more row group."""
-        self._writer.write_table(group.cast(self._schema), row_group_size=group.num_rows)
+        pairs = zip(group.columns, self._schema.types, strict=True)
+        columns = [column if column.type == due else column.cast(due) for column, due in pairs]
+        self._writer.write_table(pa.table(columns, schema=self._schema), row_group_size=group.num_rows)
 
     def is_same(self) -> bool:
         """Write the footer, and tell whether the file is byte for byte what was written, or says the same."""
@@ -574,17 +576,18 @@ def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
 def label_positions(column: Any, known: pa.Array) -> NDArray[np.int64]:
     """Return the position in `known` of each text of a dictionary column; -1 where it is not known."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    parts = []
-    for chunk in chunks:
-        place = pc.fill_null(pc.index_in(chunk.dictionary.cast(TEXT), value_set=known), -1)
-        if len(place) == 0:
-            parts.append(np.full(len(chunk), -1, dtype=np.int64))
-            continue
-        index = pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        out = place.to_numpy(zero_copy_only=False).astype(np.int64)[index]
-        out[index < 0] = -1
-        parts.append(out)
+    parts = [_positions(chunk, known) for chunk in chunks]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _positions(chunk: pa.DictionaryArray, known: pa.Array) -> NDArray[np.int64]:
+    texts = chunk.dictionary.cast(TEXT)
+    if not chunk.null_count and texts.equals(known):  # looking each of them up would find the same
+        return chunk.indices.to_numpy().astype(np.int64)
+    # one place more: an empty value has index -1
+    place = np.append(pc.fill_null(pc.index_in(texts, value_set=known), -1).to_numpy(), -1)
+    found: NDArray[np.int64] = place[pc.fill_null(chunk.indices, -1).to_numpy()].astype(np.int64)
+    return found
 
 
 def int64_array(column: Any) -> NDArray[np.int64]:
