@@ -25,10 +25,7 @@ from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm, 
 from topdown.verify.strict_reader import UnreadableError, unreadable
 
 CODE = "V181"
-
-
 HOW_SOLVED = ("passes", "rounding")  # of a level
-
 
 _WHY = (
     "the noise would be read as answers to other questions, or the release would promise what nobody measured"
@@ -85,7 +82,6 @@ COLUMNS = {
     "variance_numerator": WHOLE,
     "variance_denominator": WHOLE,
 }
-
 
 BATCH_ROWS = 2**14
 

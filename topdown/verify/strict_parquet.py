@@ -41,17 +41,13 @@ _I32 = 5
 # a field of another kind than the format's is skipped by Arrow, so a field is its number and its kind
 _SCHEMA, _ROW_GROUPS = (2, LIST), (4, LIST)  # of FileMetaData
 
-
 _COLUMNS, _META_DATA, _SIZES = (
     (1, LIST),
     (3, STRUCT),
     (16, STRUCT),
 )  # of RowGroup, ColumnChunk, ColumnMetaData
 
-
 _HISTOGRAMS = (2, LIST), (3, LIST)  # of SizeStatistics
-
-
 _REPETITION, _CHILDREN = (3, _I32), (5, _I32)  # of SchemaElement
 
 
@@ -107,41 +103,19 @@ def _sizes_fit(column: Fields | None, levels: tuple[int, int]) -> bool:
 
 
 MAX_ROWS = 2**30
-
-
 _WHY = "what its rows do not say could be a message, or show other rows to a reader that filters"
-
-
 BYTES_A_VALUE = 256
-
-
 ROWS_A_BYTE = 200  # run-length coding of a true table never packs more
-
-
 MAGIC = b"PAR1"
-
-
 GROUPS_OF_THEIR_OWN = ("topdown.measurements", "topdown.exact_answers")
 """Kinds whose row groups have as many rows as their check says."""
 
-
 WRITER = re.compile(r"parquet-cpp-arrow version [0-9]+(\.[0-9]+){0,3}(-SNAPSHOT)?")
-
-
 TEXT = pa.string()
-
-
 WHOLE = pa.int64()
-
-
 REAL = pa.float64()
-
-
 THIS_WRITER = f"parquet-cpp-arrow version {pa.cpp_version}"
-
-
 _ROWS_AND_COLUMNS, _CREATED_BY = (4, 1), (6,)  # paths of field numbers in a footer
-
 
 _OF_PAGES = {
     _CREATED_BY,
@@ -152,7 +126,6 @@ _OF_PAGES = {
     (4, 1, 3, 13, 3),
 }
 """What follows from how pages are cut and compressed: sizes, offsets, numbers of pages; and the writer's name."""
-
 
 _LATER = {(4, 1, 3, 12, 7), (4, 1, 3, 12, 8), (4, 1, 3, 16)}
 """What earlier versions of Arrow do not write: whether statistics are exact, and sizes of texts."""
@@ -285,8 +258,6 @@ def _page_count(stated: Fields) -> tuple[int, int, int]:
 
 
 _DATA, _DICTIONARY = (5, STRUCT), (7, STRUCT)  # of PageHeader
-
-
 _PAGE_KEYS = {(1, _I32), (2, _I32), (3, _I32), (4, _I32)}
 
 
