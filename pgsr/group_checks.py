@@ -387,7 +387,7 @@ What each file holds
 counts.parquet    one row a region and size: how many groups, with the lower and upper end of an interval.
 measurements/     the noisy answers that the counts were made from, and what is exact.
 certificate.json  the privacy loss, and what was measured with how much noise.
-ledger.jsonl      everything that was spent on these data, line by line.
+ledger.jsonl      what was charged to the ledger up to this release, line by line.
 manifest.json     the SHA-256 of every file.
 
 Codes of regions are text: keep their leading zeros.

@@ -255,7 +255,7 @@ def readme_text(certificate: Mapping[str, Any]) -> str:
         COUNTS: "one row a region and size: how many groups, with the lower and upper end of an interval.",
         f"{MEASUREMENTS}/": "the noisy answers that the counts were made from, and what is exact.",
         CERTIFICATE: "the privacy loss, and what was measured with how much noise.",
-        LEDGER: "everything that was spent on these data, line by line.",
+        LEDGER: "what was charged to the ledger up to this release, line by line.",
         MANIFEST: "the SHA-256 of every file.",
     }
     agency, title = names["agency"] or "agency not stated", names["title"] or TITLE

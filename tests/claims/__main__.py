@@ -6,13 +6,14 @@ With --page, write the table of SECURITY.md from claims.toml instead.
 from __future__ import annotations
 
 import argparse
+import resource
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.claims.claim_records import PAGE, page_with, read_claims
 from tests.claims.moves import STARTS
-from tests.claims.search import search
+from tests.claims.search import Tally, search
 
 
 def main() -> int:
@@ -26,14 +27,18 @@ def main() -> int:
     if asked.page:
         PAGE.write_text(page_with(read_claims()))
         return 0
-    n_found = 0
+    n_found, tally = 0, Tally()
     with TemporaryDirectory() as folder:
         starts = asked.start or tuple(STARTS)
-        for found in search(Path(folder), depth=asked.depth, seconds=60 * asked.minutes, starts=starts):
+        for found in search(
+            Path(folder), depth=asked.depth, seconds=60 * asked.minutes, starts=starts, tally=tally
+        ):
             n_found += 1
             sys.stdout.write(f"{found}\n")
             sys.stdout.flush()
-    sys.stdout.write(f"{n_found} counterexamples\n")
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    minutes = sum(one.ru_utime + one.ru_stime for one in used) / 60
+    sys.stdout.write(f"{tally}\n{minutes:.1f} CPU minutes, {n_found} counterexamples\n")
     return int(n_found > 0)
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from pgsr.cli import main as pgsr_main
-from tests.claims.world import Pair, World
+from tests.claims.world import COPY, ELSEWHERE, LIMIT, Pair, World
 from tests.helpers.attacked import Said, topdown
 from tests.helpers.killed import is_killed
 from tests.helpers.small_release import edit_table, reseal
 
-RAISED = "# limits were raised\n"
+RAISED, RAISED_LIMIT = "# limits were raised\n", 30 * LIMIT
 Word = str | Callable[[World], object]
 
 
@@ -160,7 +160,7 @@ def _begin_elsewhere(world: World) -> Said:
 def _note_removed(world: World, data_set: str) -> None:
     """Note that nothing is left that could say which ledger serves the records."""
     if not world.registries(data_set):
-        world.note_second()
+        world.note_unnoticed(ELSEWHERE, [])
 
 
 def _begin_groups_elsewhere(world: World) -> Said:
@@ -173,6 +173,48 @@ def _begin_groups_elsewhere(world: World) -> Said:
     return (
         made if made.code else pgsr("release", run, "--out", world.releases / "groups-elsewhere", *APPROVED)
     )
+
+
+def _from_copy(world: World) -> Said:
+    """Write a run file for the copied records, make a ledger for them, and release from it."""
+    run = world.copy / "copied.toml"
+    world.note_unnoticed(COPY, world.registries("people", run.parent / "data"))
+    leaves = os.path.relpath(world.office / "leaves.csv", run.parent)
+    world.write_run(run, "copied", "data/people.csv", leaves)
+    made = topdown("ledger", "new", run)
+    release = ("generate", run, "--out", world.releases / "copied", "--yes", "--workers", 1)
+    return made if made.code else topdown(*release)
+
+
+def _change_limit(world: World) -> Said:
+    """Let the limit of the run file be that of the ledger, in the name of a person."""
+    said = topdown(
+        *("ledger", "limit", world.office / "first.toml", "--by", "A. Person"),
+        *("--reason", "more is released"),
+    )
+    if said.code == 0:
+        world.note_limit(RAISED_LIMIT if _is_raised(world) else LIMIT)
+    return said
+
+
+def _take_over(world: World) -> Said:
+    """Take the former ledger over into that of the office."""
+    had_witness = world.witness.exists()
+    said = topdown(
+        *("ledger", "take-over", world.office / "first.toml", "--former", world.former),
+        *("--by", "A. Person", "--reason", "a new program"),
+    )
+    if said.code == 0:
+        world.note_taken(had_witness=had_witness)
+    return said
+
+
+def _back_up_former(world: World) -> None:
+    shutil.copy2(world.former, world.kept / "former.jsonl")
+
+
+def _restore_former(world: World) -> None:
+    shutil.copy2(world.kept / "former.jsonl", world.former)
 
 
 def _back_up(slot: str) -> Move:
@@ -265,7 +307,10 @@ def _raise_limits(world: World) -> None:
     """Edit what no command keeps: every run file of the office allows thirty times as much."""
     for run in world.office.glob("*.toml"):
         text = re.sub(
-            r'^(rho_limit|epsilon_limit) = "[^"]*"$', r'\1 = "90"', run.read_text(), flags=re.MULTILINE
+            r'^(rho_limit|epsilon_limit) = "[^"]*"$',
+            rf'\1 = "{RAISED_LIMIT}"',
+            run.read_text(),
+            flags=re.MULTILINE,
         )
         run.write_text(RAISED + text)
 
@@ -307,6 +352,16 @@ PEOPLE_MOVES = (
     Move("move the records", lambda w: not w.other_disk.exists(), _move_records),
     Move("move the folder of records", lambda w: not w.other_disk.exists(), _move_folder),
     Move("raise the limit in every run file", lambda w: not _is_raised(w), _raise_limits),
+    Move("change the limit", _always, _change_limit),
+    Move("copy the records", lambda w: not w.copy.exists(), lambda w: w.copy_records(whole_folder=False)),
+    Move(
+        *("copy the folder of records", lambda w: not w.copy.exists()),
+        lambda w: w.copy_records(whole_folder=True),
+    ),
+    Move(
+        *("make a ledger for the copy", lambda w: w.copy.exists() and _lacks("copied")(w)),
+        _from_copy,
+    ),
     Move("extend first", lambda w: _has("first")(w) and _lacks("more")(w), _extend),
     Move("release twice at once", lambda w: _lacks("first")(w) and _lacks("second")(w), _both_at_once),
     *(_killed(step) for step in (4, 9, 14, 19, 24)),
@@ -326,6 +381,13 @@ GROUP_MOVES = (
     _command("make the ledger of groups", _always, "ledger", "new", _in_office("groups.toml"), program=pgsr),
     Move("begin groups elsewhere", lambda w: not w.elsewhere.exists(), _begin_groups_elsewhere),
 )
+FORMER_MOVES = (
+    Move("take over the former ledger", _always, _take_over),
+    # once its witness has another name, the former program refuses to go on
+    Move("release by the former program", lambda w: w.witness.exists(), World.charge_former),
+    Move("restore the former ledger", lambda w: (w.kept / "former.jsonl").exists(), _restore_former),
+)
+"""Those of an office that has a ledger of a former format."""
 DISK_MOVES = (
     Move("remove the ledger", lambda w: bool(_books(w)), _remove_books, of_disk=True),
     Move("remove the registry", lambda w: bool(_beside_records(w)), _remove_registries, of_disk=True),
@@ -349,13 +411,22 @@ STARTS = {
         (*PEOPLE_MOVES, *DISK_MOVES),
         GAUSSIAN,
     ),
+    "an office with a former ledger": (
+        ("release by the former program", "back up the former ledger", "release by the former program"),
+        (*FORMER_MOVES, *PEOPLE_MOVES, *DISK_MOVES),
+        GAUSSIAN,
+    ),
     "geometric noise": (("generate first",), (*PLAIN_MOVES, *DISK_MOVES, *FILE_MOVES), GEOMETRIC),
     "optimal noise": (("generate first",), (*PLAIN_MOVES, *DISK_MOVES, *FILE_MOVES), OPTIMAL),
     "groups": ((), (*GROUP_MOVES, *DISK_MOVES), GAUSSIAN),
     "groups with a release": (("release groups",), (*GROUP_MOVES, *DISK_MOVES), GAUSSIAN),
 }
 """Where a search begins: moves that are made first, those that are tried after them, and the noise of the office."""
-BY_NAME = {move.name: move for move in (*PEOPLE_MOVES, *GROUP_MOVES, *DISK_MOVES, *FILE_MOVES)}
+_BACK_UP_FORMER = Move("back up the former ledger", _always, _back_up_former)
+BY_NAME = {
+    move.name: move
+    for move in (*FORMER_MOVES, _BACK_UP_FORMER, *PEOPLE_MOVES, *GROUP_MOVES, *DISK_MOVES, *FILE_MOVES)
+}
 
 
 def begin(world: World, *names: str) -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from tests.claims.moves import BY_NAME, STARTS, begin
 from tests.claims.search import false_claims, replay, search
 from tests.claims.world import UNNOTICED, World
+from topdown.app import audits
+from topdown.formats.privacy_documents import AuditLedger
 from topdown.privacy.ledger import Book, Disk, LedgerLocation, Registry, ledger_file, read_registry
+from topdown.privacy.ledger.former_ledgers import FormerLedger
 
 OFFICE, RELEASED, GROUPS = "an office", "an office with a release", "groups with a release"
+FORMER = "an office with a former ledger"
 PUT_BACK = ("restore the ledger (early)", "restore the registry (early)")
 CASES = {
     "a second ledger in another folder": (RELEASED, "begin elsewhere"),
@@ -84,13 +90,51 @@ CASES = {
         *(GROUPS, "raise the limit in every run file"),
         "release groups again",
     ),
+    "a ledger for copied records": (
+        RELEASED,
+        "copy the records",
+        "make a ledger for the copy",
+        "audit with the registry",
+    ),
+    "a ledger for a copied folder of records": (
+        *(RELEASED, "copy the folder of records"),
+        "make a ledger for the copy",
+    ),
+    "a limit that a person changed": (
+        *(RELEASED, "raise the limit in every run file", "change the limit", "generate second"),
+        "audit with the registry",
+    ),
+    "a changed limit, and the ledger before it put back": (
+        *(RELEASED, "raise the limit in every run file", "change the limit"),
+        *("restore the ledger (early)", "generate second"),
+    ),
+    "a former ledger is taken over": (
+        *(FORMER, "generate first", "take over the former ledger", "audit with the registry"),
+        "generate second",
+    ),
+    "a former ledger is taken over between two releases under a changed limit": (
+        *(FORMER, "raise the limit in every run file", "change the limit", "take over the former ledger"),
+        *("generate first", "generate second"),
+    ),
+    "an older copy of a former ledger": (
+        *(FORMER, "restore the former ledger", "take over the former ledger"),
+        "generate first",
+    ),
+    "an older copy of a former ledger that was taken over": (
+        *(FORMER, "take over the former ledger", "restore the former ledger", "take over the former ledger"),
+        "generate first",
+    ),
     "a certificate that promises more": (RELEASED, "change certificate.json of first"),
 }
-NO_MARK, NO_REGISTRY, NO_LOOK, NO_LIMIT = (
+NO_MARK, NO_REGISTRY, NO_LOOK, NO_LIMIT, NO_NAME, NO_WITNESS, FORGETS_FORMER, EVERYTHING = (
     "a registry that does not compare its mark",
     "a ledger that is accepted without its registry",
     "ledgers made without a look at other registries",
     "a limit that is the run file's word",
+    "a history without changes of limits",
+    "an older copy of a former ledger is taken over",
+    "charges of a former ledger that count for nothing",
+    "a statement that does not say in which ledger everything is",
 )
 MUTANTS = (
     *((NO_MARK, case) for case in CASES if case.startswith("an older ledger") and "moved" not in case),
@@ -98,6 +142,11 @@ MUTANTS = (
     (NO_LOOK, "a second ledger in another folder"),
     # of people, the preflight's verification refuses a charge under another limit than the ledger's all the same
     (NO_LIMIT, "a larger limit in the run file of groups"),
+    (NO_LOOK, "a ledger for a copied folder of records"),
+    (EVERYTHING, "a ledger for copied records"),
+    (NO_NAME, "a limit that a person changed"),
+    (NO_WITNESS, "an older copy of a former ledger"),
+    (FORGETS_FORMER, "a former ledger is taken over"),
 )
 """What is missing, and a case that is then a counterexample, also after something that nobody can notice."""
 
@@ -119,12 +168,35 @@ def test_the_search_sees_what_a_registry_prevents(
     elif mutant == NO_LIMIT:
         monkeypatch.setattr(Book, "limits", None)
         monkeypatch.setattr("topdown.privacy.ledger.book.other_limits", lambda path, book, asked: None)
+    elif mutant == NO_NAME:
+        _change_audit(monkeypatch, lambda stated: structs.replace(stated, limits=[]))
+    elif mutant == NO_WITNESS:
+        monkeypatch.setattr(FormerLedger, "refuse_older", lambda former, *seen: None)
+    elif mutant == FORGETS_FORMER:
+        monkeypatch.setattr(Book, "charges", property(lambda book: list(book.intents.items())))
+    elif mutant == EVERYTHING:
+        _change_audit(monkeypatch, _of_everything)
     elif mutant == NO_LOOK:
         monkeypatch.setattr(ledger_file, "other_registries", lambda place, disk: [])
     else:
         monkeypatch.setattr(ledger_file, "_checked_registry", _registry_or_none)
     start, *moves = CASES[case]
     assert replay(tmp_path, start, *moves) != []
+
+
+def _change_audit(patch: pytest.MonkeyPatch, change: Callable[[AuditLedger], AuditLedger]) -> None:
+    """Change what `audit --ledger` states: what a release states is compared by verify with code of its own."""
+    true = audits.ledger_document
+    patch.setattr(audits, "ledger_document", lambda *a, **k: change(true(*a, **k)))
+
+
+def _of_everything(stated: AuditLedger) -> AuditLedger:
+    """Speak of everything, and not of one ledger."""
+    rows = [
+        row | {"sentence": row["sentence"].replace(f" in ledger {stated.ledger}", "")}
+        for row in stated.secrets
+    ]
+    return structs.replace(stated, secrets=rows)
 
 
 def _registry_or_none(place: LedgerLocation, book: Book, disk: Disk) -> Registry:

@@ -25,8 +25,18 @@ TOGETHER = (
     "ledger and registry are restored together from one backup, or the registry is restored and the ledger cut or "
     "removed to fit it"
 )
-UNNOTICED = (TOGETHER, "the registry is removed and another ledger made")
-"""What SECURITY.md says that no program can notice: `Pair.is_older`, and `Seen.second`."""
+UNNOTICED = (
+    TOGETHER,
+    "the registry is removed and another ledger made",
+    "the records are copied, and a ledger is made for the copy",
+)
+"""What SECURITY.md says that no program can notice: `Pair.is_older`, and `Seen.unnoticed`."""
+OFFICE, ELSEWHERE, COPY = "the office", "elsewhere", "a copy of the records"
+"""Whose run file a release is made by; what a copy releases, its own ledger states."""
+MADE_BY = {"third": ELSEWHERE, "groups-elsewhere": ELSEWHERE, "copied": COPY}
+"""Releases that the office's own run files do not make."""
+FORMER_COST, FORMER_ID = Fraction(1, 2), "0123456789abcdef"
+"""What one release of the former program cost, and the id of its ledger."""
 EXTRA = Fraction(1)
 """What the extension of a release costs: with it the limit is reached."""
 DELTA = Fraction(1, 100_000)
@@ -50,8 +60,6 @@ EXTENDED += "".join(
 LEAVES = "geocode,homes,dormitories,barracks\n111,2,0,0\n112,2,0,0\n121,3,0,0\n"
 CANDIDATES = "candidate,geocode\nNorth,111\nSouth,112\nWest,121\n"
 GROUPS = "region,size,count\n01,1,3\n01,2,2\n02,1,4\n02,3,1\n"
-ELSEWHERE = ("third", "groups-elsewhere")
-"""Names of the releases that run files elsewhere make."""
 REGIONS = "region,parent,level\n0,,nation\n01,0,district\n02,0,district\n"
 
 
@@ -66,6 +74,8 @@ class Pair:
     def charged(self) -> Fraction:
         """Every loss that the ledger holds."""
         lines = [json.loads(line) for line in (self.ledger or b"").splitlines()]
+        taken = [line["charges"] for line in lines if line["kind"] == "take_over"]
+        lines += [past["charge"] for past in (taken[-1] if taken else ())]
         losses = (Fraction(line["loss"]) for line in lines if "loss" in line)
         return sum(losses, Fraction(0)) + sum(
             _rho_of_choice(
@@ -101,31 +111,42 @@ class Seen:
     """What was observed so far.
 
     Args:
-        draws: loss of every noisy table and choice ever found on the disk, by kind and digest, and whether it was
-            drawn by the run file elsewhere.
+        draws: loss of every noisy table and choice ever found on the disk, by kind and digest, and whose run file drew
+            it.
         finished: SHA-256 of all files of each finished release, when it was first seen.
         written: ledger and registry of each data set as a program last wrote them.
         forgiven: loss that the ledger of a data set forgot when it was put back together with its registry: SECURITY.md
             says that no program can notice it.
-        second: whether a ledger was made elsewhere when no registry was left, which nobody can notice either.
+        unnoticed: whose ledgers were made where no registry was left, or copied, that could name the first.
+        former: loss of everything that the former program drew.
+        taken: how much of it a command took over, and answered that it had.
+        limit: the most that may be drawn in the office; another one is set by a person.
     """
 
-    draws: dict[str, tuple[Fraction, bool]] = field(default_factory=dict)
+    draws: dict[str, tuple[Fraction, str]] = field(default_factory=dict)
     finished: dict[str, str] = field(default_factory=dict)
     written: dict[str, Pair] = field(default_factory=dict)
     forgiven: dict[str, Fraction] = field(default_factory=dict)
-    second: bool = False
+    unnoticed: frozenset[str] = frozenset()
+    former: Fraction = Fraction(0)
+    taken: Fraction = Fraction(0)
+    limit: Fraction = LIMIT
 
     @property
     def drawn(self) -> Fraction:
         """Loss of everything that was drawn."""
-        return sum((loss for loss, _ in self.draws.values()), Fraction(0))
+        return self.former + sum((loss for loss, _ in self.draws.values()), Fraction(0))
 
-    def owed(self, *, elsewhere: bool = False) -> Fraction:
-        """Return the least that a ledger must account for, the office's or the one elsewhere."""
-        forgotten = Fraction(0) if elsewhere and self.second else sum(self.forgiven.values(), Fraction(0))
-        own = (loss for loss, where in self.draws.values() if not self.second or where == elsewhere)
-        return sum(own, Fraction(0)) - forgotten
+    def drawn_by(self, *whose: str) -> Fraction:
+        """Return the loss of what some run files drew."""
+        return sum((loss for loss, where in self.draws.values() if where in whose), Fraction(0))
+
+    def owed(self, whose: str = OFFICE) -> Fraction:
+        """Return the least that a ledger must account for: the office's, the one elsewhere, or that of a copy."""
+        if whose in self.unnoticed:
+            return self.drawn_by(whose)
+        own = self.drawn_by(*({OFFICE, ELSEWHERE, COPY} - self.unnoticed))
+        return own + self.taken - sum(self.forgiven.values(), Fraction(0))
 
 
 class World:
@@ -139,7 +160,7 @@ class World:
     def __init__(self, root: Path, mechanism: str = "discrete_gaussian") -> None:
         self.root, self.seen, self.mechanism = root, Seen(), mechanism
         self.office, self.elsewhere, self.kept = root / "office", root / "elsewhere", root / "kept"
-        self.releases, self.other_disk = root / "releases", root / "other-disk"
+        self.releases, self.other_disk, self.copy = root / "releases", root / "other-disk", root / "copy"
         for folder in (self.office / "data", self.releases, self.kept):
             folder.mkdir(parents=True)
         tables = {"data/people": PEOPLE, "data/groups": GROUPS, "leaves": LEAVES, "candidates": CANDIDATES}
@@ -150,6 +171,37 @@ class World:
         if mechanism == "discrete_gaussian":
             self._write_extension()
         self.write_groups(self.office / "groups.toml", "data/groups.csv", "regions.csv")
+        self.former = self.office / "former" / "people.jsonl"
+
+    def charge_former(self) -> None:
+        """Charge a release to the former ledger as the former program did, and tell its witness."""
+        self.former.parent.mkdir(exist_ok=True)
+        lines = self.former.read_bytes().splitlines() if self.former.exists() else []
+        if not lines:
+            first = {
+                "kind": "open",
+                "version": 2,
+                "ledger": FORMER_ID,
+                "data_set": "people",
+                "unit": "person",
+            }
+            lines.append(_sealed(first | {"neighbours": "bounded", "loss_name": "rho"}, lines))
+        lines.append(_sealed(_former_intent(len(lines)), lines))
+        self.former.write_bytes(b"".join(line + b"\n" for line in lines))
+        witness = {"type": "topdown.ledger_witness", "version": 1, "ledger": FORMER_ID, "records": len(lines)}
+        head = hashlib.sha256(lines[-1]).hexdigest()
+        self.witness.write_bytes(_canonical(witness | {"head": head}) + b"\n")
+        self.seen = replace(self.seen, former=self.seen.former + FORMER_COST)
+
+    @property
+    def witness(self) -> Path:
+        """What says how far the former ledger has come; gone once that ledger was taken over."""
+        return self.former.with_name(f"ledger-{FORMER_ID}.witness.json")
+
+    def note_taken(self, *, had_witness: bool) -> None:
+        """Note that the former ledger was taken over: all of it, or what the file holds if nothing bore witness."""
+        there = FORMER_COST * (self.former.read_bytes().count(b"\n") - 1)
+        self.seen = replace(self.seen, taken=self.seen.former if had_witness else there)
 
     @property
     def ledger(self) -> Path:
@@ -204,11 +256,17 @@ class World:
         path.parent.mkdir(exist_ok=True)
         path.write_text("sizes = 4\n" + "".join(f'{key} = "{value}"\n' for key, value in settings.items()))
 
-    def registries(self, data_set: str) -> list[Path]:
-        """Return the registries beside the records that are of a data set."""
+    def copy_records(self, *, whole_folder: bool) -> None:
+        """Copy the file of records into a folder of its own, or the folder that holds it with all that lies there."""
+        for path in self.records.iterdir() if whole_folder else (self.records / "people.csv",):
+            (self.copy / "data").mkdir(parents=True, exist_ok=True)
+            (self.copy / "data" / path.name).write_bytes(path.read_bytes())
+
+    def registries(self, data_set: str, folder: Path | None = None) -> list[Path]:
+        """Return the registries beside the records, or in another folder, that are of a data set."""
         return [
             path
-            for path in sorted(self.records.glob("*.registry"))
+            for path in sorted((folder or self.records).glob("*.registry"))
             if json.loads(path.read_bytes().splitlines()[0])["data_set"] == data_set
         ]
 
@@ -240,13 +298,18 @@ class World:
         written, forgiven = dict(self.seen.written), dict(self.seen.forgiven)
         for name, pair in self.pairs().items():
             if pair.is_older(written.get(name, Pair())):
-                owed = sum((loss for loss, where in self.seen.draws.values() if not where), Fraction(0))
-                written[name], forgiven[name] = pair, max(owed - pair.charged, Fraction(0))
+                own = self.seen.drawn_by(OFFICE) + self.seen.taken
+                written[name], forgiven[name] = pair, max(own - pair.charged, Fraction(0))
         self.seen = replace(self.seen, written=written, forgiven=forgiven)
 
     def signature(self) -> tuple[object, ...]:
         """Return what is there, without what chance and time put into it: equal states are followed once."""
-        parts: list[object] = [self.seen.drawn, self.seen.owed(), self.seen.second]
+        parts: list[object] = [
+            self.seen.drawn,
+            self.seen.owed(),
+            *sorted(self.seen.unnoticed),
+            self.seen.limit,
+        ]
         for path in sorted(self.root.rglob("*")):
             name = str(path.relative_to(self.root))
             if path.is_dir() or any(part in name for part in ("/tables/", "/public/")):
@@ -268,9 +331,15 @@ class World:
         shutil.copytree(folder, self.root, symlinks=True, copy_function=_copy)
         self.seen = replace(seen, draws=dict(seen.draws), finished=dict(seen.finished))
 
-    def note_second(self) -> None:
-        """Note that a ledger is made elsewhere while nothing says that there is one."""
-        self.seen = replace(self.seen, second=True)
+    def note_limit(self, limit: Fraction) -> None:
+        """Note that a person changed the limit."""
+        self.seen = replace(self.seen, limit=limit)
+
+    def note_unnoticed(self, whose: str, registries: list[Path]) -> None:
+        """Note that a ledger is made where nothing says that one was charged: `registries` of the same data set."""
+        marks = (json.loads(path.read_bytes().splitlines()[-1]) for path in registries)
+        if all(mark["records"] == 1 for mark in marks):
+            self.seen = replace(self.seen, unnoticed=self.seen.unnoticed | {whose})
 
     def digest(self, release: str) -> str:
         """Return a digest of all files of a release with their paths."""
@@ -293,7 +362,7 @@ class World:
         for folder in (self.releases, self.elsewhere):
             for part in sorted(folder.rglob("part-*")):
                 for name, loss in _drawn(part):
-                    self.seen.draws[name] = loss, part.parents[2].name in ELSEWHERE
+                    self.seen.draws[name] = loss, MADE_BY.get(part.parents[2].name, OFFICE)
         stated, new = [], []
         for certificate in sorted(self.releases.glob("*/certificate.json")):
             name = certificate.parent.name
@@ -306,8 +375,38 @@ class World:
             new.append(name)
             document = json.loads(certificate.read_text())
             everything = document.get("privacy", document).get("everything_released")
-            stated += [everything | {"at": name, "elsewhere": name in ELSEWHERE}] if everything else []
+            stated += [everything | {"at": name, "whose": MADE_BY.get(name, OFFICE)}] if everything else []
         return stated, new
+
+
+def _canonical(fields: dict[str, object]) -> bytes:
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _sealed(fields: dict[str, object], before: list[bytes]) -> bytes:
+    """Return the next line of a ledger, which carries its number, the hash of the line before and its own."""
+    previous = hashlib.sha256(before[-1]).hexdigest() if before else "0" * 64
+    inner = fields | {"time": "2026-11-25T20:25:15Z", "seq": len(before), "prev": previous}
+    return _canonical(inner | {"hash": hashlib.sha256(_canonical(inner)).hexdigest()})
+
+
+def _former_intent(number: int) -> dict[str, object]:
+    """Return the charge of a release of the former program: one Gaussian answer in which a changed record moves two."""
+    law = {"law": "discrete_gaussian", "parameter": "2", "coordinates": 2, "shift": 1, "attributes": ["sex"]}
+    plan = hashlib.sha256(f"former {number}".encode()).hexdigest()
+    return {
+        "kind": "intent",
+        "attempt": 1,
+        "covers": ["land"],
+        "exact": [],
+        "journal": plan[:32],
+        "laws": [law | {"level": "land", "query": "sex"}],
+        "limit": str(LIMIT),
+        "limit_reason": "",
+        "loss": str(FORMER_COST),
+        "plan_hash": plan,
+        "release": f"former-{number}",
+    }
 
 
 def _rho_of_choice(epsilon: str, odds: Fraction) -> Fraction:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
+import signal
+from dataclasses import replace
 
 import pyarrow.parquet as pq
+import pytest
 
 from tests.helpers.extension import make_land
 from tests.helpers.schemas import check_release
 from topdown.app.plan_summary import plan_summary
+from topdown.inputs import table_reader
+from topdown.inputs.file_formats import parquet_batches
 from topdown.plan import prepare
 
 
@@ -73,3 +79,27 @@ def test_nested_bounds_are_proved_for_an_extension(tmp_path):
     assert {"always_splits"} == {verdict.kind for verdict in said}  # reserves are sufficient, not complete
     assert len(said) == 3
     assert "failsafe" not in said[0].sentence
+
+
+@pytest.mark.parametrize("file", ["persons.parquet", "leaves.parquet"])
+def test_a_base_release_on_which_a_library_crashes_is_refused(file, topdown, tmp_path, monkeypatch):
+    """A damaged file of another office's release would end the run without a word, or take all memory."""
+    land, run = make_land(tmp_path, 7), os.getpid()
+
+    def crash(path, columns):
+        if path.name != file or land.base not in path.parents:
+            yield from parquet_batches(path, columns)
+            return
+        assert os.getpid() != run
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    formats = (
+        replace(one, batches=crash) if one.batches is parquet_batches else one for one in table_reader.FORMATS
+    )
+    monkeypatch.setattr(table_reader, "FORMATS", tuple(formats))
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    said = topdown("extend", land.run, "--base", land.base, "--out", tmp_path / "more", "--yes")
+    # public facts that cannot be read are not those of the plan
+    code, status = ("D087", 2) if file == "persons.parquet" else ("V160", 1)
+    assert (said.code, f"error[{code}]" in said.err) == (status, True), said.err
+    assert (tmp_path / "ledger.jsonl").read_bytes() == before

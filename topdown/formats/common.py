@@ -9,38 +9,24 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from topdown.formats.json_schema import either
 
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 in hex")]
-
-
 LedgerId = Annotated[str, Meta(pattern="^[0-9a-f]{16}$", description="Random id of a ledger")]
-
 
 Rational = Annotated[
     str, Meta(pattern="^[0-9]+(/[1-9][0-9]*)?$", description="Exact number, whole or a fraction a/b")
 ]
 
-
 Count = Annotated[int, Meta(ge=0)]
-
-
 Positive = Annotated[int, Meta(ge=1)]
-
-
 Enclosure = Annotated[tuple[str, str], Meta(description="Lower and upper bound as decimals, rounded outward")]
-
-
 Neighbours = Literal["bounded", "add_remove"]
-
-
 LossName = Literal["rho", "epsilon", "epsilon_delta"]
 Charged = Annotated[
     dict[LossName, Rational],
     Meta(description="Sums of the losses of all charges, by kind; kinds do not add up"),
 ]
 
-
 LawName = Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
 """Of noise, in plans, ledgers and measurement files."""
-
 
 Mechanism = Literal["discrete_gaussian", "geometric", "optimal"]
 """The same laws, as run files and settings name them."""
@@ -72,7 +58,6 @@ class ReleaseNames(Part, frozen=True, kw_only=True):
 Targets = Literal["own", "tree"]
 """What splits are fitted to: each area's own measurements, or one estimate of the whole tree."""
 
-
 TruthKind = Literal["made_up", "release", "public"]
 
 
@@ -85,14 +70,8 @@ class EstimateOfLevel(Part, frozen=True, kw_only=True):
 
 
 ByDelta = Annotated[dict[str, Enclosure], Meta(description="Enclosure by delta")]
-
-
 SecretKind = Literal["presence", "everything", "attribute", "within_level"]
-
-
 Status = Literal["protected", "conditional", "disclosed"]
-
-
 Stated = Literal["protected", "conditional"]
 
 
@@ -175,19 +154,13 @@ Composed = Annotated[
     list[ComposedDelta], Meta(description="Of the first secret, from the composed losses of the laws")
 ]
 
-
 Secrets = Annotated[
     list[Annotated[dict[str, Any], either(GaussianSecret, PairSecret, PureSecret, DisclosedSecret)]],
     Meta(min_length=1),
 ]
 
-
 SecretOrNone = Annotated[Any, either(GaussianSecret, PairSecret, PureSecret, None)]
-
-
 LedgerSecrets = list[Annotated[dict[str, Any], either(GaussianLedgerSecret, LedgerSecret)]]
-
-
 Day = Annotated[str, Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="UTC")]
 
 

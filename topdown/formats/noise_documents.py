@@ -10,7 +10,6 @@ from topdown.formats.common import Count, Enclosure, Part, Positive, Rational
 
 WholeText = Annotated[str, Meta(pattern="^[0-9]{1,40}$", description="Whole number as text")]
 
-
 Short = Annotated[
     str, Meta(pattern="^[0-9]{1,80}(/[1-9][0-9]{0,80})?$", description="Whole or a fraction a/b")
 ]
@@ -47,8 +46,6 @@ class NoiseLaw(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.n
 
 
 Up = Annotated[str, Meta(description="Decimal, rounded up")]
-
-
 Down = Annotated[str, Meta(description="Decimal, rounded down")]
 
 

@@ -32,11 +32,7 @@ from topdown.formats.noise_documents import Up
 from topdown.formats.release_documents import InvariantKindName
 
 Needs = Literal["nothing", "combination_table"]
-
-
 ExampleName = Literal["college-town", "two-by-two", "appendix", "seven-counties"]
-
-
 VerdictKind = Literal["complete_integral", "complete", "always_splits", "not_guaranteed", "refused"]
 
 
@@ -206,10 +202,7 @@ class ChangeStatus(Part, frozen=True, kw_only=True):
 Than = Literal["less", "more", "open"]
 """How much variance discrete Gaussian noise needs for the same promise; open is what quick bounds leave open."""
 
-
 Better = Literal["discrete_gaussian", "optimal", "neither"]
-
-
 Method = Literal["composed losses", "sums"]
 
 

@@ -145,10 +145,7 @@ def _sums(charged: Charged) -> str:
 
 
 ScoreName = Literal["likelihood ratio", "learned"]
-
-
 End = Annotated[str, Meta(pattern=r"^([0-9]+\.[0-9]+|inf)$")]
-
 
 ShownClaimed = Annotated[
     tuple[End, End], Meta(description="What runs have shown, rounded down; what is claimed, rounded up")

@@ -31,7 +31,6 @@ from topdown.formats.common import (
 LISTED_ENDS = ("listed_low", "listed_high")
 """Columns of a table whose rows are listed because their count is above 0."""
 
-
 LISTED_ROWS = (
     "Rows are listed because their released count is above 0. The chance of low and high is that of a count chosen "
     "before the noise was drawn, not of listed rows: of those of blocks, 88 to 94 in 100 such intervals of 95 % held "
@@ -40,10 +39,8 @@ LISTED_ROWS = (
 )
 """Stamp `meaning` of such a table."""
 
-
 Cells = list[tuple[str, list[str]]]
 """Attributes and their labels: cells with one of them each."""
-
 
 Weight = Annotated[str, Meta(pattern="^[1-9][0-9]*$", description="Whole number, over 2^128")]
 """Of a symmetric law: probability of a value, and of its negative."""

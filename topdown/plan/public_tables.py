@@ -241,14 +241,19 @@ def _tree_from_listing(path: Path) -> Geography | None:
     return from_release_listing(tuple(level.dictionary.to_pylist()), level.indices.to_numpy(), codes, parents)
 
 
-def _read_text_column(path: Path, name: str) -> pa.ChunkedArray:
-    return read_table(path, text_columns(name), ignored=None, of_release=True).text(name)
+def _read_text_column(path: Path, name: str, *, of_release: bool = True) -> pa.ChunkedArray:
+    return read_table(path, text_columns(name), ignored=None, of_release=of_release).text(name)
 
 
-def read_leaves(path: Path, geography: Geography) -> PublicFacts:
-    """Read back the facts that `write_public` wrote; DataError D018 if they are of other leaves."""
-    names = tuple(name for name in header_if_readable(path, of_release=True) if name != "geocode")
-    if codes_from_arrow(_read_text_column(path, "geocode")) != geography.leaves.codes:
+def read_leaves(path: Path, geography: Geography, *, of_release: bool = True) -> PublicFacts:
+    """Read back the facts that `write_public` wrote; DataError D018 if they are of other leaves.
+
+    Args:
+        path, geography: the file, and the areas it is of.
+        of_release: whether the release is this one, not one that it extends; see `TableReader`.
+    """
+    names = tuple(name for name in header_if_readable(path, of_release=of_release) if name != "geocode")
+    if codes_from_arrow(_read_text_column(path, "geocode", of_release=of_release)) != geography.leaves.codes:
         raise DataError(
             f"{path} has other leaves than the geography",
             code="D018",
@@ -257,7 +262,7 @@ def read_leaves(path: Path, geography: Geography) -> PublicFacts:
         )
     facts = {}
     for name in names:  # one at a time: all of them at once are as much as everything else of a nation
-        table = read_table(path, whole_columns(name), ignored=None, of_release=True)
+        table = read_table(path, whole_columns(name), ignored=None, of_release=of_release)
         facts[name] = narrow(table.numbers(name))
     return PublicFacts(NarrowColumns(facts))
 

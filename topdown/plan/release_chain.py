@@ -7,18 +7,18 @@ and plan and public facts of whatever that extends.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
+from topdown.arrays import Ints
 from topdown.errors import CertificateError, ConfigError, TopdownError
-from topdown.inputs import label_positions
-from topdown.inputs.file_formats import parquet_batches
+from topdown.inputs import TableColumn, TableProblem, TableReader
+from topdown.inputs.table_reader import public_error
 from topdown.model import (
     AttributeMapping,
     BoundRule,
@@ -311,31 +311,44 @@ def read_support(
         CertificateError: V160 the microdata cannot be read as documented.
     """
     leaves = geography.leaves.codes
-    try:
-        columns = ["geocode", *(a.name for a in base.attributes), "count"]
-        parts = (parquet_batches(path, dict.fromkeys(columns)) for path in files_at(table))
-        read = pa.Table.from_batches(chain.from_iterable(parts))
-        leaf = label_positions(read.column("geocode"), leaves)
-        values = tuple(label_positions(read.column(a.name), a.labels) for a in base.attributes)
-        count = read.column("count").cast(pa.int64()).to_numpy().astype(np.int64)
-        sound = not any((v < 0).any() for v in values) and bool((count > 0).all())
-    except (pa.ArrowException, OSError, KeyError, ValueError):
-        sound = False
-    if not sound:
-        raise CertificateError(
-            f"{table} is not the microdata of a release",
-            code="V160",
-            file=str(table),
-            fix="check the base release with topdown verify; get it again if a check fails",
-        )
+    columns = (
+        TableColumn("geocode", "label", leaves),
+        *(TableColumn(a.name, "label", a.labels) for a in base.attributes),
+        TableColumn("count", "whole", most=2**62),
+    )
+    leaf, *values, count = _read_microdata(table, columns)
+    if any((v < 0).any() for v in values) or not (count > 0).all():
+        raise _no_microdata(table)
     if (leaf < 0).any():
         raise ConfigError(
             "the base release has records in areas that this geography lacks",
             code="C094",
             fix="use the geography of the base release",
         )
-    found = Histogram.build(len(leaves), base.n_cells, leaf, base.cells(values), count)
+    found = Histogram.build(len(leaves), base.n_cells, leaf, base.cells(tuple(values)), count)
     return Support(schema, rules, base_labels(schema, base, names), found.at_every_level(geography))
+
+
+def _read_microdata(table: Path, columns: Sequence[TableColumn]) -> list[Ints]:
+    """Return columns of a release's microdata, of all its parts; -1 where a value is none of a column's."""
+    found: list[list[Ints]] = [[] for _ in columns]
+    for path in files_at(table):
+        try:
+            for batch in TableReader(path, columns, ignored=None, may_be_empty=True).batches():
+                for part, column in zip(found, columns, strict=True):
+                    part.append(batch[column.name])
+        except TableProblem as problem:
+            raise public_error(path, problem) if problem.kind == "limit" else _no_microdata(table) from None
+    return [np.concatenate(parts) for parts in found]
+
+
+def _no_microdata(table: Path) -> CertificateError:
+    return CertificateError(
+        f"{table} is not the microdata of a release",
+        code="V160",
+        file=str(table),
+        fix="check the base release with topdown verify; get it again if a check fails",
+    )
 
 
 def refuse_resolved(there: Plan) -> None:
@@ -388,7 +401,7 @@ def _read_facts_of_plan(path: Path, plan: Plan, geography: Geography) -> PublicF
         geography: of the release and of all that extend it.
     """
     try:
-        facts = read_leaves(path.parent / LEAVES_FILE, geography)
+        facts = read_leaves(path.parent / LEAVES_FILE, geography, of_release=False)
         if public_sha256(geography, facts) == plan.public_sha256:
             return facts
     except (TopdownError, OSError):

@@ -368,7 +368,7 @@ def readme_text(context: PublicContext, n_records: int, optional: OptionalFiles,
         "plan.json": "what is exact and why, and what was measured with how much noise.",
         "solve.json": "how well the noisy numbers could be fitted together.",
         "certificate.json": "the privacy loss, every check, and the files that decide.",
-        "ledger.jsonl": "everything that was spent on these data, line by line.",
+        "ledger.jsonl": "what was charged to the ledger up to this release, line by line.",
         "manifest.json": "the SHA-256 of every file.",
         **({REPORT: "all of this for people to read and print."} if optional.language else {}),
     }

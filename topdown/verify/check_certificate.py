@@ -36,10 +36,7 @@ from topdown.verify.strict_reader import (
 )
 
 MANIFEST_FILE = "manifest.json"
-
-
 MAX_FILES = 1_000_000
-
 
 REQUIRED = (
     "README.txt",
@@ -53,12 +50,8 @@ REQUIRED = (
     "solve.json",
 )
 
-
 OF_ANOTHER = ("measurements/plan.json",)
-
-
 OPTIONAL = ("microdata/persons.csv.gz", "report.html")
-
 
 KNOWN = re.compile(
     "|".join(re.escape(path) for path in (*REQUIRED, *OF_ANOTHER, *OPTIONAL))
@@ -327,16 +320,9 @@ def _deciding_files(session: Session) -> dict[str, str]:
 
 
 COLUMNS = 112
-
-
 _CSV = " persons.csv.gz: one line a record."
-
-
 _ZEROS = "answers that are zero are left out, but not in `total`."
-
-
 _INTERVALS = "each count with an interval; the stamp `rows` says whether zeros are listed."
-
 
 _CHANCE = (
     "Intervals: before the noise was drawn, the chance that this interval would contain the count in the confidential "
@@ -345,12 +331,10 @@ _CHANCE = (
     "those of sums do not follow from them but are made by topdown interval."
 )
 
-
 _AFTERWARDS = (
     "How it is solved may have been chosen after the noise was drawn: the chances of its intervals hold if that choice "
     "did not depend on the noise."
 )
-
 
 _TEXT = """\
 {head}
@@ -376,7 +360,7 @@ public/           the areas, and the public facts about them.
 {base}plan.json         what is exact and why, and what was measured with how much noise.
 solve.json        how well the noisy numbers could be fitted together.
 certificate.json  the privacy loss, every check, and the files that decide.
-ledger.jsonl      everything that was spent on these data, line by line.
+ledger.jsonl      what was charged to the ledger up to this release, line by line.
 manifest.json     the SHA-256 of every file.
 {report}
 Codes of areas are text: keep their leading zeros.
@@ -473,20 +457,10 @@ def _exact_words(session: Session) -> str:
 
 _BASE = "base/             the release that this one extends, as far as it is needed.\n"
 _REPORT = "report.html       all of this for people to read and print.\n"
-
-
 README = "README.txt"
-
-
 FILE = "certificate.json"
-
-
 _OTHER = {"type", "version", "engine", "privacy", "software"}
-
-
 _SOFTWARE = ("numpy", "pyarrow", "python", "scipy", "topdown")
-
-
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,40}|not installed")
 
 

@@ -23,14 +23,8 @@ from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm
 from topdown.verify.strict_reader import UnreadableError, read_json, unreadable
 
 EXACT = "measurements/exact.json"
-
-
 MOST_LISTED = 100_000  # areas of a statistic without a table of its own
-
-
 ANSWERS_PER_GROUP = 1 << 20  # of a row group
-
-
 _COLUMNS = {"geocode": TEXT, "answers": pa.list_(WHOLE)}
 
 

@@ -28,8 +28,6 @@ from topdown.verify.session import Session, part_paths
 from topdown.verify.strict_reader import UnreadableError, parse_json, read_bytes
 
 JOURNAL = "measurements/journal.json"
-
-
 _KEYS = {"journal", "layout", "plan_hash", "type", "version"}
 
 

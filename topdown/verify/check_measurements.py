@@ -25,10 +25,7 @@ from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm, 
 from topdown.verify.strict_reader import UnreadableError, unreadable
 
 CODE = "V181"
-
-
 HOW_SOLVED = ("passes", "rounding")  # of a level
-
 
 _WHY = (
     "the noise would be read as answers to other questions, or the release would promise what nobody measured"
@@ -85,7 +82,6 @@ COLUMNS = {
     "variance_numerator": WHOLE,
     "variance_denominator": WHOLE,
 }
-
 
 BATCH_ROWS = 2**14
 
@@ -222,18 +218,19 @@ def _check_batch(
 ) -> None:
     if any(column.null_count for column in batch.columns) or batch.column("answers").values.null_count:
         raise unreadable("V035", path, "has an empty value")
-    tree = session.tree
+    tree, n_queries = session.tree, len(expected.queries)
     here = np.arange(row, row + batch.num_rows)
-    query = here % len(expected.queries)
-    node = expected.nodes[here // len(expected.queries)]
-    levels = label_positions(batch.column("level"), pa.array(tree.names, TEXT))
+    area, query = np.divmod(here, n_queries)
+    nodes = expected.nodes[row // n_queries : -(-(row + batch.num_rows) // n_queries)]
+    # looking texts up among all areas would cost all areas
+    geocodes = tree.geocodes[expected.level].take(pa.array(nodes))
+    levels = label_positions(batch.column("level"), pa.array([tree.names[expected.level]], TEXT))
+    places = label_positions(batch.column("node"), geocodes)
     offsets = batch.column("answers").offsets.to_numpy().astype(np.int64)
     rows = here - first
-    due, place = np.unique(node, return_inverse=True)  # looking texts up among all areas would cost all areas
-    geocodes = tree.geocodes[expected.level].take(pa.array(due))
     lengths = expected.lengths_at(row, row + batch.num_rows)
-    _compare_rows(out, "V031", path, rows, "level", levels == expected.level)
-    _compare_rows(out, "V031", path, rows, "node", label_positions(batch.column("node"), geocodes) == place)
+    _compare_rows(out, "V031", path, rows, "level", levels == 0)
+    _compare_rows(out, "V031", path, rows, "node", places == area - row // n_queries)
     _compare_rows(
         out, "V031", path, rows, "query", label_positions(batch.column("query"), expected.queries) == query
     )

@@ -97,7 +97,6 @@ def ledger_sentence(kind: str, readers: str, unit: str, exact: Sequence[str], ti
 
 USUAL_SLACK = Fraction(1, 10**6)  # a usual epsilon may be rounded up by this much, not more
 
-
 _KEYS = (
     "conditional_on",
     "curve",
@@ -115,12 +114,10 @@ _KEYS = (
     "usual",
 )
 
-
 _LEDGER_KEYS = (
     *("attestations", "charged", "conditional_on", "data_set", "ledger", "limits", "neighbours"),
     *("refunds", "secrets", "unit", "up_to"),
 )
-
 
 _USUAL = {
     "rho": {"label": "usual formula", "formula": "rho + 2 sqrt(rho ln(1/delta))"},
@@ -128,10 +125,7 @@ _USUAL = {
     "epsilon_delta": {"label": "usual formula", "formula": "sums of epsilon and delta"},
 }
 
-
 _OF_PAIRS = ("composed", "delta")
-
-
 QUARTERS = tuple(Fraction(n, 4) for n in (1, 2, 3, 4))
 
 

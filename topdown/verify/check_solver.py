@@ -14,8 +14,6 @@ from topdown.verify.session import MEASURED_PLAN, Session, part_paths
 from topdown.verify.strict_reader import canonical_json, check_bytes, read_json, unreadable
 
 FILE = "solve.json"
-
-
 MOST_PERSONS = 1e-6  # of distance from the normal equations
 
 
@@ -68,14 +66,8 @@ def check_estimates(session: Session, document: dict[str, Any], out: Findings) -
 
 
 MAX_RESIDUAL_PERSONS = 1e-5
-
-
 ALLOWED_RESIDUAL_PERSONS = 0.1  # rounding to whole people moves a count by up to 1
-
-
 MAX_NAMED = 20
-
-
 SHA256 = "^[0-9a-f]{64}$"
 
 

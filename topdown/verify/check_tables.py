@@ -21,17 +21,9 @@ from topdown.verify.session import Session
 from topdown.verify.strict_reader import NotAvailableError, UnreadableError, open_inside, unreadable
 
 CSV = "microdata/persons.csv.gz"
-
-
 _BLOCK = 2**20
-
-
 _GZIP_HEADER = b"\x1f\x8b\x08" + bytes(6) + b"\xff"  # no name, comment, time, nor system
-
-
 _MESSAGE = "what no reader shows could be a message"
-
-
 _MAX_RATIO = 1100  # deflate cannot shrink further than 1032 to 1
 
 

@@ -103,14 +103,8 @@ def values_at(keys: Ints, counts: Ints, wanted: Ints) -> Ints:
 
 
 NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,400})?(e-?[0-9]{1,3})?")
-
-
 DELTA = re.compile(r"1e-([1-9][0-9]?)")
-
-
 _WIDE = Context(prec=60)
-
-
 ROUNDED = Fraction(1, 10**40)  # relative; what 60 digits lose in a few steps is far below
 
 

@@ -64,14 +64,8 @@ class CheckedRelation:
 
 
 REPLACED = CheckedRelation((1, -1), (("everything", "bounded"),))
-
-
 ADDED_OR_REMOVED = CheckedRelation((1,), (("presence", "add_remove"), ("everything", "bounded")))
-
-
 RELATIONS = {"bounded": REPLACED, "add_remove": ADDED_OR_REMOVED}
-
-
 GROUP_STEPS = "steps of group sizes: "  # before the steps of a charge for group sizes
 
 
@@ -89,11 +83,7 @@ def changes_needed(about: str, charged: str) -> int | None:
 
 
 UNIT = 1 << 128
-
-
 LARGEST_EPSILON = 10
-
-
 SLACK = Fraction(1, 1 << 48)  # of a probability: what is rounded, and mixed in to keep the promise whole
 
 

@@ -27,20 +27,10 @@ from topdown.verify.rule_kinds import Rules
 from topdown.verify.strict_reader import read_json, unreadable
 
 VERSION = 2  # the only one read; releases of another are for the engine that made them
-
-
 MAX_CELLS = 2**21
-
-
 MOST_WEIGHTS = 25_000
-
-
 LEAST_COVERAGE, MOST_COVERAGE = Fraction(1, 2), Fraction(9999, 10_000)
-
-
 _WEIGHT = re.compile(r"[1-9][0-9]{0,38}")
-
-
 FILE = "plan.json"
 
 

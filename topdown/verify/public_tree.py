@@ -23,8 +23,6 @@ from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm, 
 from topdown.verify.strict_reader import unreadable
 
 _AT_ONCE = 1 << 16  # geocodes that are texts of Python at a time
-
-
 GEOGRAPHY, LEAVES = "public/geography.parquet", "public/leaves.parquet"
 
 
@@ -218,8 +216,6 @@ def bounds_by_level(tree: Tree, rule: CountBound) -> tuple[Ints, ...] | None:
 
 
 CUT_LEAVES = 4_096
-
-
 SECTION_LEAVES = 131_072
 
 

@@ -31,8 +31,6 @@ from topdown.verify.strict_parquet import (
 from topdown.verify.strict_reader import LoadedOnce, UnreadableError, unreadable
 
 PERSONS = "microdata/persons.parquet"
-
-
 MOST_RECORDS = 4_000_000_000  # of an estimate: its thousandths times a quantile stay in 64 bits
 
 
@@ -253,8 +251,6 @@ def answer_label(query: Query, answer: int) -> str:
 
 
 KEPT_ROWS = 1 << 21  # of published tables, 16 bytes each
-
-
 Sums = dict[str, tuple[Ints, Ints]]  # keys and counts by name of a query
 
 
@@ -390,14 +386,8 @@ def tree_above(tree: Tree, level: int) -> Tree:
 
 
 PLAN, MANIFEST, TABLE = ("base/plan.json", "base/manifest.json", "base/persons.parquet")
-
-
 LEAVES = "public/leaves.parquet"
-
-
 OpenKinds = tuple[Ints, NDArray[np.bool_]]  # kind of every cell; (n_leaves, n_kinds)
-
-
 RENUMBER = 30  # rules between two renumberings: up to 2^31 kinds times 2^30 fit a whole number
 
 

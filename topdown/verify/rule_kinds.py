@@ -255,7 +255,6 @@ RULE_KINDS: dict[str, type[PlanRule]] = {
 }
 """Every kind that is checked, in the order in which open answers are listed."""
 
-
 HEAD = ("name", "title", "schema", "source")  # of a plan's invariants, beside their rules
 
 

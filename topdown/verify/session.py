@@ -58,8 +58,6 @@ from topdown.verify.strict_reader import (
 )
 
 Shared = TypeVar("Shared")
-
-
 Found = TypeVar("Found")
 
 
@@ -284,8 +282,6 @@ class Session:
 
 Check = Callable[[Session, Findings], str]
 AreaCheck = Callable[[Session, Areas, Findings], None]
-
-
 KILLED = "X046"  # a process that looked at a section, too often
 
 
@@ -426,11 +422,7 @@ def _tally_parts(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
 
 
 FOLDER = "measurements"
-
-
 MEASURED_PLAN = f"{FOLDER}/plan.json"  # of a release that solves another one's measurement
-
-
 _PART = re.compile(r"part-[0-9]{3,}\.parquet")
 
 

@@ -38,8 +38,6 @@ from topdown.verify.findings import Finding, Findings
 from topdown.verify.gaussian_sums import continuous_epsilon
 
 FILE = "certificate.json"
-
-
 BOUNDS, PURE, PAIR = "bounds: two Gaussians, zCDP, symmetry", "pure epsilon", "sums of epsilon and delta"
 COMPOSED = f"{PAIR}, guesses by composed losses"
 
@@ -53,28 +51,13 @@ WIDTHS = (
     (re.compile(re.escape(BOUNDS)), Fraction(0)),
 )
 
-
 CURVE_WIDTH = Fraction(1, 10**6)
-
-
 LEAST_WIDTH = Fraction(1, 10**12)
-
-
 BOUND_SLACK = Fraction(1, 50)  # a search for bounds may stop this part of itself short
-
-
 CLOSED_FORM_SLACK = Fraction(1, 10**10)
-
-
 COMPARISON = "closed form of the continuous Gaussian; errs in both directions, not a bound"
-
-
 MOST_DELTAS = 8
-
-
 _NUMBERS = {"n_counts_moved", "epsilon", "best_guess", "right_in_100", "method"}
-
-
 _OF_RHO = {"rho", "mu", "usual"}
 
 

@@ -41,17 +41,13 @@ _I32 = 5
 # a field of another kind than the format's is skipped by Arrow, so a field is its number and its kind
 _SCHEMA, _ROW_GROUPS = (2, LIST), (4, LIST)  # of FileMetaData
 
-
 _COLUMNS, _META_DATA, _SIZES = (
     (1, LIST),
     (3, STRUCT),
     (16, STRUCT),
 )  # of RowGroup, ColumnChunk, ColumnMetaData
 
-
 _HISTOGRAMS = (2, LIST), (3, LIST)  # of SizeStatistics
-
-
 _REPETITION, _CHILDREN = (3, _I32), (5, _I32)  # of SchemaElement
 
 
@@ -107,41 +103,19 @@ def _sizes_fit(column: Fields | None, levels: tuple[int, int]) -> bool:
 
 
 MAX_ROWS = 2**30
-
-
 _WHY = "what its rows do not say could be a message, or show other rows to a reader that filters"
-
-
 BYTES_A_VALUE = 256
-
-
 ROWS_A_BYTE = 200  # run-length coding of a true table never packs more
-
-
 MAGIC = b"PAR1"
-
-
 GROUPS_OF_THEIR_OWN = ("topdown.measurements", "topdown.exact_answers")
 """Kinds whose row groups have as many rows as their check says."""
 
-
 WRITER = re.compile(r"parquet-cpp-arrow version [0-9]+(\.[0-9]+){0,3}(-SNAPSHOT)?")
-
-
 TEXT = pa.string()
-
-
 WHOLE = pa.int64()
-
-
 REAL = pa.float64()
-
-
 THIS_WRITER = f"parquet-cpp-arrow version {pa.cpp_version}"
-
-
 _ROWS_AND_COLUMNS, _CREATED_BY = (4, 1), (6,)  # paths of field numbers in a footer
-
 
 _OF_PAGES = {
     _CREATED_BY,
@@ -152,7 +126,6 @@ _OF_PAGES = {
     (4, 1, 3, 13, 3),
 }
 """What follows from how pages are cut and compressed: sizes, offsets, numbers of pages; and the writer's name."""
-
 
 _LATER = {(4, 1, 3, 12, 7), (4, 1, 3, 12, 8), (4, 1, 3, 16)}
 """What earlier versions of Arrow do not write: whether statistics are exact, and sizes of texts."""
@@ -285,8 +258,6 @@ def _page_count(stated: Fields) -> tuple[int, int, int]:
 
 
 _DATA, _DICTIONARY = (5, STRUCT), (7, STRUCT)  # of PageHeader
-
-
 _PAGE_KEYS = {(1, _I32), (2, _I32), (3, _I32), (4, _I32)}
 
 
@@ -342,7 +313,9 @@ class WrittenAgain:
 
     def add(self, group: pa.Table) -> None:
         """Compare one more row group."""
-        self._writer.write_table(group.cast(self._schema), row_group_size=group.num_rows)
+        pairs = zip(group.columns, self._schema.types, strict=True)
+        columns = [column if column.type == due else column.cast(due) for column, due in pairs]
+        self._writer.write_table(pa.table(columns, schema=self._schema), row_group_size=group.num_rows)
 
     def is_same(self) -> bool:
         """Write the footer, and tell whether the file is byte for byte what was written, or says the same."""
@@ -574,17 +547,18 @@ def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
 def label_positions(column: Any, known: pa.Array) -> NDArray[np.int64]:
     """Return the position in `known` of each text of a dictionary column; -1 where it is not known."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    parts = []
-    for chunk in chunks:
-        place = pc.fill_null(pc.index_in(chunk.dictionary.cast(TEXT), value_set=known), -1)
-        if len(place) == 0:
-            parts.append(np.full(len(chunk), -1, dtype=np.int64))
-            continue
-        index = pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        out = place.to_numpy(zero_copy_only=False).astype(np.int64)[index]
-        out[index < 0] = -1
-        parts.append(out)
+    parts = [_positions(chunk, known) for chunk in chunks]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _positions(chunk: pa.DictionaryArray, known: pa.Array) -> NDArray[np.int64]:
+    texts = chunk.dictionary.cast(TEXT)
+    if not chunk.null_count and texts.equals(known):  # looking each of them up would find the same
+        return chunk.indices.to_numpy().astype(np.int64)
+    # one place more: an empty value has index -1
+    place = np.append(pc.fill_null(pc.index_in(texts, value_set=known), -1).to_numpy(), -1)
+    found: NDArray[np.int64] = place[pc.fill_null(chunk.indices, -1).to_numpy()].astype(np.int64)
+    return found
 
 
 def int64_array(column: Any) -> NDArray[np.int64]:

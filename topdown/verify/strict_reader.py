@@ -13,8 +13,6 @@ from typing import Any, BinaryIO, TypeVar
 from topdown.verify.findings import GET_AGAIN, Finding
 
 MAX_JSON_BYTES = 256 * 2**20
-
-
 _BLOCK = 2**20  # bytes that are read at once
 
 
@@ -185,11 +183,7 @@ class LoadedOnce:
 
 
 STRUCT, LIST, _SET, _MAP, _BINARY, _DOUBLE, _BYTE = 12, 9, 10, 11, 8, 7, 3
-
-
 _DEEPEST = 16
-
-
 Fields = dict[tuple[int, int], Any]
 """Values of a struct of Thrift's compact protocol, by field number and kind; whole numbers as they are written."""
 
