@@ -36,6 +36,7 @@ AS_C = (
     (r"^([A-Z_]+): float = ", r"cdef double \1 = "),
     (r"^([A-Z_]+): Whole = ", r"cdef long long \1 = "),
     (r"\n\ndef ", r"\n@cython.ccall\ndef "),
+    (r"\n\n@dataclass", r"\n@cython.cclass\n@cython.dataclasses.dataclass"),
     (r"\n\nclass ", r"\n@cython.cclass\nclass "),
     (r"\bint\(", r"<long long>("),
     (r"\bfloat\(", r"<double>("),

@@ -7,6 +7,8 @@ parent has no records are entries that must be zero, with multipliers of their o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from topdown.arrays import (
@@ -26,6 +28,7 @@ from topdown.arrays import (
 RELAX = 1.6
 
 
+@dataclass(eq=False, repr=False)
 class Frame:
     """What stays the same in all steps of one penalty.
 
@@ -50,39 +53,8 @@ class Frame:
     rho_row: Floats
     hinge: float
 
-    def __init__(
-        self,
-        g: FloatTable,
-        rho: float,
-        rho_bound: float,
-        pointers: Ints,
-        sums: Floats,
-        allowed: Bools,
-        bound_of: Ints,
-        lower: FloatTable,
-        limits: FloatTable,
-        rows: FloatTable,
-        most: FloatTable,
-        rho_row: Floats,
-        hinge: float,
-    ) -> None:
-        (
-            self.g,
-            self.rho,
-            self.rho_bound,
-            self.pointers,
-            self.sums,
-            self.allowed,
-            self.bound_of,
-            self.lower,
-            self.limits,
-            self.rows,
-            self.most,
-            self.rho_row,
-            self.hinge,
-        ) = g, rho, rho_bound, pointers, sums, allowed, bound_of, lower, limits, rows, most, rho_row, hinge
 
-
+@dataclass(eq=False, repr=False)
 class State:
     """What steps change in place: z, u (scaled multipliers of x = z), y, w (of bound sums), s, t (of rules)."""
 
@@ -93,18 +65,8 @@ class State:
     s: FloatTableOut
     t: FloatTableOut
 
-    def __init__(
-        self,
-        z: FloatTableOut,
-        u: FloatTableOut,
-        y: FloatTableOut,
-        w: FloatTableOut,
-        s: FloatTableOut,
-        t: FloatTableOut,
-    ) -> None:
-        self.z, self.u, self.y, self.w, self.s, self.t = z, u, y, w, s, t
 
-
+@dataclass(eq=False, repr=False)
 class Axes:
     """Product cells: per set of axes, int64 (n_sets, n_product) place of each cell in the table summed over them.
 
@@ -115,10 +77,8 @@ class Axes:
     place: IntTable
     sizes: Ints
 
-    def __init__(self, place: IntTable, sizes: Ints) -> None:
-        self.place, self.sizes = place, sizes
 
-
+@dataclass(eq=False, repr=False)
 class Children:
     """Complete tables of all children, one after the other; child j has entries pointers[j]:pointers[j + 1].
 
@@ -147,58 +107,6 @@ class Children:
     fixed: Ints
     value_pointers: Ints
     answers: FloatTable
-
-    def __init__(
-        self,
-        pointers: Ints,
-        at: IntTable,
-        outside: Bools,
-        g: Floats,
-        u: FloatsOut,
-        factors: Floats,
-        factor_pointers: Ints,
-        gain: Floats,
-        gain_pointers: Ints,
-        push: Floats,
-        push_pointers: Ints,
-        bound: Ints,
-        fixed: Ints,
-        value_pointers: Ints,
-        answers: FloatTable,
-    ) -> None:
-        (
-            self.pointers,
-            self.at,
-            self.outside,
-            self.g,
-            self.u,
-            self.factors,
-            self.factor_pointers,
-            self.gain,
-            self.gain_pointers,
-            self.push,
-            self.push_pointers,
-            self.bound,
-            self.fixed,
-            self.value_pointers,
-            self.answers,
-        ) = (
-            pointers,
-            at,
-            outside,
-            g,
-            u,
-            factors,
-            factor_pointers,
-            gain,
-            gain_pointers,
-            push,
-            push_pointers,
-            bound,
-            fixed,
-            value_pointers,
-            answers,
-        )
 
 
 def project_segments(v: Floats, pointers: Ints, sums: Floats, allowed: Bools, out: FloatsOut) -> None:

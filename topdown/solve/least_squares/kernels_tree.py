@@ -5,6 +5,8 @@ NumPy twins are in `tests/oracles/structured_step_twin.py`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,7 @@ from topdown.arrays import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class Tree:
     """The inverse of a diagonal plus nested blocks, sum of w e e', as a tree of blocks.
 
@@ -35,16 +38,8 @@ class Tree:
     coefficient: Floats
     keep: Floats
 
-    def __init__(self, inverse_d: Floats, node: Ints, above: Ints, coefficient: Floats, keep: Floats) -> None:
-        self.inverse_d, self.node, self.above, self.coefficient, self.keep = (
-            inverse_d,
-            node,
-            above,
-            coefficient,
-            keep,
-        )
 
-
+@dataclass(eq=False, repr=False)
 class Schur:
     """Crossing answers, soft rules and group sums on top of a tree.
 
@@ -69,49 +64,6 @@ class Schur:
     block_value: Floats
     across: FloatTable
     across_t: FloatTable
-
-    def __init__(
-        self,
-        pointers: Ints,
-        answer: Ints,
-        value: Floats,
-        n_answers: Whole,
-        lower: FloatTable,
-        lower_t: FloatTable,
-        group: Ints,
-        block_pointers: Ints,
-        block_group: Ints,
-        block_value: Floats,
-        across: FloatTable,
-        across_t: FloatTable,
-    ) -> None:
-        (
-            self.pointers,
-            self.answer,
-            self.value,
-            self.n_answers,
-            self.lower,
-            self.lower_t,
-            self.group,
-            self.block_pointers,
-            self.block_group,
-            self.block_value,
-            self.across,
-            self.across_t,
-        ) = (
-            pointers,
-            answer,
-            value,
-            n_answers,
-            lower,
-            lower_t,
-            group,
-            block_pointers,
-            block_group,
-            block_value,
-            across,
-            across_t,
-        )
 
 
 def through(tree: Tree, held: FloatTableOut) -> None:
