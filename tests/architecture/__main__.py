@@ -3,8 +3,6 @@
 With names, every place is printed that a number counts. --write lowers limits to what the numbers are now.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

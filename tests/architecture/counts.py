@@ -1,7 +1,5 @@
 """Numbers of the code that may only fall, and what each of them counts: python -m tests.architecture."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Numbers of the code that may only fall: files, lines, circles, names with two meanings, paths that tests lean on."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

@@ -1,7 +1,5 @@
 """The glossary has every word that the code is written in."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The documentation can be read: sentences of tutorials and reports are plain, long pages begin with a summary."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Shapes of the code: short lists of parameters."""
 
-from __future__ import annotations
-
 import ast
 
 from tests.helpers.imports import ROOT, modules

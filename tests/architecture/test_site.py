@@ -1,7 +1,5 @@
 """The site of the documentation: built without a warning, every link leads somewhere, answers are two clicks away."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

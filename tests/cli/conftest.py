@@ -1,7 +1,5 @@
 """A small census on disk, the command line run in this process, and a judge of JSON documents."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`topdown init --ask-labels`: no label of a record is kept before a person said that its list is published."""
 
-from __future__ import annotations
-
 import io
 import sqlite3
 import sys

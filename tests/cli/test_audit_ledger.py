@@ -1,7 +1,5 @@
 """`topdown audit --ledger`: everything charged to a data set, as one composition."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import ceil, exp
 from pathlib import Path

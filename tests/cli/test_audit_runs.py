@@ -1,7 +1,5 @@
 """`topdown audit --runs`: document, screen, exit codes, and what it refuses."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Broken run files: every mistake is refused with its code, its line and a fix, before anything is read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

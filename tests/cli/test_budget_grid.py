@@ -1,7 +1,5 @@
 """`budget_grid`: each point says what a plan with that budget would say of itself."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

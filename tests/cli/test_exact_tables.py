@@ -1,7 +1,5 @@
 """Releases whose invariants keep exact tables above the leaves, from the command line to verify."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every error code has a page; every JSON document has a schema."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """`topdown export`, `pgsr export` and README.txt: what catalogues and readers are told is what the certificate says."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

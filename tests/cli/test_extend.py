@@ -1,7 +1,5 @@
 """`topdown extend`: approval, result, resuming, and what it refuses."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

@@ -1,7 +1,5 @@
 """`topdown generate`, `verify`, `evaluate`: approval, folders, results, documents."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The help: quick, complete, and the same wherever it is said."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """`topdown implied`: verdicts, the constraints of one area, the paper's examples, and what it refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 from topdown.app.commands.implied_command import NAMES

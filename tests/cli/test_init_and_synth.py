@@ -1,7 +1,5 @@
 """`topdown init` and `topdown synth`: files that are complete, and never written over others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

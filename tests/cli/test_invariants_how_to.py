@@ -1,7 +1,5 @@
 """The how-to page about an office's own invariants: every file written, every command run, every answer compared."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

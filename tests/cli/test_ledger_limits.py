@@ -1,7 +1,5 @@
 """The limit of a data set stands in its ledger: no run file states another one, and a person answers for a change."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

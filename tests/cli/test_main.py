@@ -1,7 +1,5 @@
 """What `main` promises: exit codes, one JSON document, no traceback, nothing confidential."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Commands that help: their own options only, the word that was meant, refusals before anything is written."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

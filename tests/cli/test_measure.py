@@ -1,7 +1,5 @@
 """`topdown measure`, then `generate --resume`: one charge, and the same folder as in one go."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

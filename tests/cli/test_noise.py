@@ -1,7 +1,5 @@
 """`topdown noise`: what it prints is what it saves, and what it saves is checked when it is read."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The how-to page of the best noise: every command run, every line compared, every snippet executed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.helpers.pages import run_page

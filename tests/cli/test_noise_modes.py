@@ -1,7 +1,5 @@
 """`topdown noise --continuous` and `--dependent`: what is shown is what is written, and strange wishes are refused."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The how-to page of noise for real answers and bounded counts: every command and snippet run, every line compared."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

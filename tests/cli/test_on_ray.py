@@ -1,7 +1,5 @@
 """Without the library of clusters everything works but `--on ray`, which is refused before anything is spent."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Noise of three laws, a choice and group sizes of one data set: one ledger, one statement, verified everywhere."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A release with optimal noise, from run file to audit: every document and screen says epsilon and delta, never rho."""
 
-from __future__ import annotations
-
 import json
 import re
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """`topdown init --codes`: a schema of one's own from a public list, never from records."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

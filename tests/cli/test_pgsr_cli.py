@@ -1,7 +1,5 @@
 """The command line of pgsr: exit codes, error screens, JSON, and the whole way round."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The how-to page of pgsr, run as a reader would."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The ledger of pgsr on its command line: where it lies, that it is made once, its registry, and charges taken back."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

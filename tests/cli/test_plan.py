@@ -1,7 +1,5 @@
 """`topdown plan`: the screen at every width, the saved file, the exit codes."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`topdown plan --budget-for`: what it proposes costs what was wished when it is planned."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

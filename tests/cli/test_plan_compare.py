@@ -1,7 +1,5 @@
 """`topdown plan --compare`: two plans side by side, each number that of its own plan."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """`topdown plan --base`: the plan of an extension, its screen, its JSON, and what it refuses."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

@@ -1,7 +1,5 @@
 """`topdown plan --compare-noise`: what it prints is what it computed, and it changes nothing else."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Documents and screens of both programs: every printed end has the truth on its right side."""
 
-from __future__ import annotations
-
 import json
 import re
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The how-to page of the library, run from its first line to its last in one program."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The reference of input files: every key once, examples that are read, error codes that have a page."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The registry of a data set: one ledger, never an older one; statements with dates; persons who attest named."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

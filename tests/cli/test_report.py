@@ -1,7 +1,5 @@
 """`topdown report`: a page about a release in which every number is one of its files, for every kind of release."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

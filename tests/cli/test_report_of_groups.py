@@ -1,7 +1,5 @@
 """`pgsr report` and `topdown report CHOICE`: pages whose every number is one of the folder's files."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What pages of reports say, sentence by sentence and number by number, and whether everybody can read them."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """`topdown resolve`: the how-to page, typed, on a release that is there."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

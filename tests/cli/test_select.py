@@ -1,7 +1,5 @@
 """`topdown select`: choices from real records, booked first, and nothing said but the choice."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

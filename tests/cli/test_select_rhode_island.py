@@ -1,7 +1,5 @@
 """Sites for a million people on real blocks: chosen in seconds, nearly as good as by looking at everybody."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """Wrong questions and candidates of `topdown select`: refused with one error, and nothing spent."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The how-to page of private choices: its commands and snippet run, its functions there, its picture made."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`topdown simulate`: its page runs, its folder is never a release, and it reads nothing it may not read."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """What is said about privacy knows the exact statistics, the releases that are extended, and the relation."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from fractions import Fraction

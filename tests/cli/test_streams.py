@@ -1,7 +1,5 @@
 """Standard streams that are full, closed or left by their reader: no run ends of them, and nothing is charged twice."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

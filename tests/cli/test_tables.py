@@ -1,7 +1,5 @@
 """`topdown tables`: what people open in other programs, against the release it comes from."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

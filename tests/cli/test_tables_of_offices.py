@@ -1,7 +1,5 @@
 """Input in the shapes that offices have: codes that do not nest, other column names, separators, integers."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ledgers of format 2, as the program of 23 and 25 November 2026 wrote them, taken over by one command."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`topdown tune`: other shares of the same budget, from public files only."""
 
-from __future__ import annotations
-
 import shutil
 from fractions import Fraction
 from pathlib import Path

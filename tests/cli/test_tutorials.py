@@ -1,7 +1,5 @@
 """The tutorials, typed from top to bottom."""
 
-from __future__ import annotations
-
 import csv
 import re
 from importlib.util import find_spec

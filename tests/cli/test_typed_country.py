@@ -1,7 +1,5 @@
 """A country unlike the tutorial's goes from its files to a release with district tables, typed on a terminal."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`topdown verify --solve` on the screen and as a document; what plain `verify` says it did not check."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.helpers.forged import forge, microdata, move_one

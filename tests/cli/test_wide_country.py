@@ -1,7 +1,5 @@
 """The made-up country of 425,000 people and 9,600 cells, from its tables to a verified release, within its bars."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

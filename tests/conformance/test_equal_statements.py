@@ -1,7 +1,5 @@
 """Equal noise gives equal statements, whoever makes them: topdown, group sizes, ledgers, audits by runs, verify."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

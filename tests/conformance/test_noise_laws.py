@@ -1,7 +1,5 @@
 """Every noise law means the same to whoever plans, draws, shows, audits or checks it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

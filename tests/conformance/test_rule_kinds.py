@@ -3,8 +3,6 @@
 Kinds, examples and plain arithmetic are those of `tests/helpers/rule_twins.py`.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -3,8 +3,6 @@
 `python -m tests.conformance.test_stored_losses` writes the file.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Iterator

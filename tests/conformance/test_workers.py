@@ -1,7 +1,5 @@
 """Every kind of worker runs the same tasks to the same results, and ends with the first that fails."""
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

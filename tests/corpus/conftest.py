@@ -1,7 +1,5 @@
 """Print how many cases of each group were run."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

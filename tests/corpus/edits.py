@@ -1,7 +1,5 @@
 """The edits of README.md: what a case does to one file of a valid input."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from collections.abc import Callable

@@ -5,8 +5,6 @@ for, and what must come of it; a case is one edit of that input (see README.md).
 charged, changes an input, writes elsewhere or shows a value of a record is a fault.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Write every case of release.toml as a folder, for another verifier: python -m tests.corpus.write_releases DIR."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -6,8 +6,6 @@ FOLDER holds a run file and offices.csv. Trial n dies at its n-th step on the di
 trial prints one JSON line; the last trial is the first that does not die.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

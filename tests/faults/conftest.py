@@ -1,7 +1,5 @@
 """A sound release, and a copy of it to be changed."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

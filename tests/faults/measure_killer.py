@@ -6,8 +6,6 @@ FOLDER holds a run file. Trial n dies at its n-th step on the disk, n = FIRST, F
 first restart dies too. Each trial prints one JSON line; the last trial is the first that does not die.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -7,8 +7,6 @@ Trial n of MODE `kill` dies by SIGKILL at its n-th step on the disk (half a writ
 FIRST, FIRST + STEP, ...; each trial prints one JSON line; the last is the first that comes to its end undisturbed.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

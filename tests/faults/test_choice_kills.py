@@ -1,7 +1,5 @@
 """The real process of a choice, really killed: one draw for each charge, and always an end that an auditor accepts."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Changed folders of choices: what is found out although the manifest was written anew."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A worker killed at any of its tasks: the work is done again, in time, and the result is the same."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Exact statistics of many areas are tables beside exact.json: written, read and checked like the others."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

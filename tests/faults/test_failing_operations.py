@@ -1,7 +1,5 @@
 """Every operation on files fails once, one after the other, until a run sees none: nothing is lost or charged twice."""
 
-from __future__ import annotations
-
 import errno
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Ctrl-C, SIGTERM and SIGHUP at random moments of the real programs: exit 130, and the truth on spending."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Whole releases with intervals: files, certificate, README, and what verify says when somebody changes them."""
 
-from __future__ import annotations
-
 import csv
 import shutil
 from collections import Counter

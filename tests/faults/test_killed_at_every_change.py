@@ -1,7 +1,5 @@
 """A release is made by one process that may die before anything it does to the disk, and by workers that may die."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 KILL_CYCLES says how many; each is drawn from its number alone.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

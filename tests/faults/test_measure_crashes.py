@@ -1,7 +1,5 @@
 """Every crash of a modelled disk, twice: the protocol never draws twice under one charge, nor shows what is unpaid."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

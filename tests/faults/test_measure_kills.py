@@ -1,7 +1,5 @@
 """The real process, really killed: resume keeps whole parts, charges torn ones, and always ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Two processes; folders, ledgers and registries put back to older copies: never two noisy answers for one charge."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path

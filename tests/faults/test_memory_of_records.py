@@ -1,7 +1,5 @@
 """Records of one row a person take 12 bytes a cell with records and a few batches, however many people there are."""
 
-from __future__ import annotations
-
 import gzip
 import subprocess
 import sys

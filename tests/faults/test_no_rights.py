@@ -1,7 +1,5 @@
 """The real programs where they may write nothing: one error each, nothing charged, no traceback."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

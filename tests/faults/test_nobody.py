@@ -1,7 +1,5 @@
 """A release that holds nobody, and what extends it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.helpers.attacked import TOY, body_of, shipped, topdown, write_leaves, write_run

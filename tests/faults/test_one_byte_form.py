@@ -1,7 +1,5 @@
 """Every file has one form for its content: what is hidden in another one is found, though all hashes are redone."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Workers read and return: with no right to change the disk they make the same release."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """pgsr release, really killed, out of disk, stopped or doubled: nothing is charged twice unsaid, and it always ends."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

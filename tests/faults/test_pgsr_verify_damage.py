@@ -1,7 +1,5 @@
 """pgsr verify against damage and forgery: each is a failed check, never a pass and never an exception."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

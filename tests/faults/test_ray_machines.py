@@ -1,7 +1,5 @@
 """Two nodes of a Ray cluster on this machine: the notice of a lost one names it."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

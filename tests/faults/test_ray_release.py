@@ -1,7 +1,5 @@
 """Releases on a Ray cluster of this machine, with workers killed: the whole folder is that of one process."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

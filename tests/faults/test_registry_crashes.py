@@ -1,7 +1,5 @@
 """The power is cut while a ledger and its registry are made, attested or moved: no dead end, and nothing unsaid."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import suppress

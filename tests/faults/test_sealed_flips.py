@@ -1,7 +1,5 @@
 """One byte of a published folder flipped, and every hash redone that an outsider can redo: verify must say no."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

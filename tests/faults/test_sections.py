@@ -1,7 +1,5 @@
 """A release in several sections: the same rows as in one, and no part can be left out, added, exchanged or moved."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

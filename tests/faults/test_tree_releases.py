@@ -1,7 +1,5 @@
 """Whole releases fitted to the tree estimate: made, verified, solved again; what is said of them is checked."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Two real processes at once on one data set: one charge, one noisy version, and a clear word for the other."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

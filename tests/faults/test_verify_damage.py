@@ -1,7 +1,5 @@
 """Files are damaged, missing, hostile or huge: verify says so, quickly and without a traceback."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

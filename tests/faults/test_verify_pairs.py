@@ -1,7 +1,5 @@
 """Somebody changes laws, deltas or statements of a release with optimal noise: verify finds it by its own lines."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

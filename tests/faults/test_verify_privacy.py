@@ -1,7 +1,5 @@
 """Somebody changes what a certificate says of privacy and rewrites the manifest: verify derives it anew and refuses."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

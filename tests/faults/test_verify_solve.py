@@ -1,7 +1,5 @@
 """`verify --solve`: records that do not follow from the measurements fail, however well the rest is redone."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """What a release must not hold beside its own files, although manifest and certificate are redone."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

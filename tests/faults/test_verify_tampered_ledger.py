@@ -1,7 +1,5 @@
 """Somebody changes ledger or journal of a release and rewrites its manifest: the check that knows better fails."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Somebody changes noisy answers, plan or public facts and rewrites the manifest: the check that knows better fails."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Somebody changes tables or certificate of a release and rewrites its manifest: the check that knows better fails."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import shutil

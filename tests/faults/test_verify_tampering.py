@@ -1,7 +1,5 @@
 """Somebody changes the people of a release and rewrites its manifest: the check that knows better fails."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.helpers.small_release import Small

@@ -1,7 +1,5 @@
 """One county of very many tracts: split in a time that an office waits for, and as well as any other."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.bench_wide_split import measure

@@ -1,7 +1,5 @@
 """Small censuses under every shipped policy, to be attacked: public files, run files, and the product's own screens."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The toy land that is attacked: four blocks in two counties, its release, and an extension of that."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Nothing of the product is used, only what it publishes: plan.json, public tables
 extended. Two data sets one record apart are a pair: the record of one and that of the other, or none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction

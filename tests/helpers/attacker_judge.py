@@ -1,7 +1,5 @@
 """Judge every printed row by what the attacker reaches; each finding is a sentence that should never be true."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

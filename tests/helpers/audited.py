@@ -1,7 +1,5 @@
 """A land of four levels and two queries a level to audit by runs, and drawing code that is wrong in five ways."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ Codes have unequal lengths and do not nest, communes of two cantons share a name
 byte order mark and accents, and the records carry columns of the geography.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every pair of (leaf, cell), one by one: what `find_changes` decides by labels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache

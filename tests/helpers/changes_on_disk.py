@@ -1,7 +1,5 @@
 """What a process of the test is about to change on the disk, seen from inside before it happens."""
 
-from __future__ import annotations
-
 import os
 import resource
 import sys

@@ -1,7 +1,5 @@
 """Candidates of the toy census: lists, lists with sides, places with centres."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 LEDGER = Path("toy") / "ledger" / "persons.jsonl"

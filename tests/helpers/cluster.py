@@ -1,7 +1,5 @@
 """One Ray cluster of this machine for all tests of a process; without Ray its tests are skipped and counted."""
 
-from __future__ import annotations
-
 import atexit
 import importlib.util
 import tempfile

@@ -1,7 +1,5 @@
 """Command lines run in this process, or on a terminal of their own."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

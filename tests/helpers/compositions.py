@@ -1,7 +1,5 @@
 """Compositions by weight: one count moved by one for each, noise N_Z(0, 1 / weight), as golden values are written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 

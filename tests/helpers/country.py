@@ -1,7 +1,5 @@
 """A made-up country as an office has it: codes that do not nest, a key of its own, one row a person, listed labels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

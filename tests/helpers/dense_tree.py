@@ -1,7 +1,5 @@
 """Random small trees in lattice form, least squares by one dense matrix, and the way down of the fast estimate."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

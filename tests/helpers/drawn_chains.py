@@ -1,7 +1,5 @@
 """Random chains of releases that extend each other, on small schemas and geographies."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import pairwise
 

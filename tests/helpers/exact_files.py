@@ -1,7 +1,5 @@
 """Exact statistics of few areas in tables of their own, by the writer of releases and by the verifier alike."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

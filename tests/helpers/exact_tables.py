@@ -1,7 +1,5 @@
 """Small random trees with exact tables at any level, and everything they allow by enumeration."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A toy land with a base release of schema toy and everything needed to extend it by kinds, ages and jobs."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

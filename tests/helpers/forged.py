@@ -1,7 +1,5 @@
 """Releases solved from chosen measurements, and other records published under the measurements of a release."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

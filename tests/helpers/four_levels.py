@@ -1,7 +1,5 @@
 """Toy lands of four levels, so that a county solved for itself has tracts that may need limits."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace

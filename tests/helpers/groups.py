@@ -1,7 +1,5 @@
 """A small release of group sizes, and how somebody who owns the folder would change it and seal it again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Sequence

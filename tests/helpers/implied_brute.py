@@ -1,7 +1,5 @@
 """Slow, obvious twins of the implied constraints: every table is written out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What files import and define, read from their text."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass

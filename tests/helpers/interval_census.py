@@ -1,7 +1,5 @@
 """Small censuses and releases whose plan asks for intervals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path

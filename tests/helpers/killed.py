@@ -1,7 +1,5 @@
 """Children that die by SIGKILL at a chosen step on the disk."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

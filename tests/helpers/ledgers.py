@@ -1,7 +1,5 @@
 """Ledgers for tests: made explicitly, as an office would, and asked what was charged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

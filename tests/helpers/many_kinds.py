@@ -1,7 +1,5 @@
 """A toy census whose constraints tell more kinds of cells apart than implied constraints are kept for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.helpers import policies, solved

@@ -1,7 +1,5 @@
 """Two Ray nodes on this machine, and work that tells where it is lost."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

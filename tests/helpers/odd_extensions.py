@@ -1,7 +1,5 @@
 """Odd but well-formed extensions of odd releases: attributes split, renamed and added, odd rules and levels."""
 
-from __future__ import annotations
-
 import csv
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Odd but well-formed runs: every number, spelling, name and shape a run file allows, far from what anybody writes."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 from random import Random

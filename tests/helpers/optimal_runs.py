@@ -1,7 +1,5 @@
 """Run files of mechanism "optimal", made of those of another mechanism."""
 
-from __future__ import annotations
-
 import re
 
 

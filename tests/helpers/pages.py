@@ -1,7 +1,5 @@
 """Pages of docs/how-to: run their commands and snippets, and look for the lines they show."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Toy censuses under other invariants than the bundled ones, with records that meet them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Texts of invariants beyond the bundled ones: one of each kind, and what happens when they meet."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.helpers.rule_twins import TWINS, example

@@ -1,7 +1,5 @@
 """Small random limits on kinds of cells, and everything they allow by enumeration."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

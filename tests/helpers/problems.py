@@ -1,7 +1,5 @@
 """Hard least-squares problems: weights far apart, huge noise, corners without room, one cell or one child."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topdown.solve import Bounds, FixedTable, LowerBounds, SubsetLimits, gram, group_sums

@@ -1,7 +1,5 @@
 """Random tiny censuses of any shape under random constraints, made from a leaf table that meets them all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Tests that go through all kinds take them from here: a kind that is missing make
 fail. Nothing of the product is used.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Run files and small censuses of schema toy, as an office would write them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Whether a document fits a JSON Schema, judged by a library that knows nothing of the programs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

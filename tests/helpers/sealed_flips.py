@@ -1,7 +1,5 @@
 """One byte of a published folder flipped, and every hash redone that somebody without a key can compute."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -1,7 +1,5 @@
 """Small trees cut into many sections: by the solver, by the writer of releases and by the verifier."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Build a small release in the documented format without measure or solve: a made-up land of a few blocks."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -4,8 +4,6 @@ By enumeration, so for tiny schemas only: it is how tests know that the conditio
 C are the constraints on tables of the fine schema S, C0 the implied ones on tables of the coarse schema S0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product

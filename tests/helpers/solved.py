@@ -1,7 +1,5 @@
 """Random small censuses in memory: records that satisfy their invariants, and noisy answers for the solver."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

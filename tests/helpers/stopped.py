@@ -1,7 +1,5 @@
 """Programs that get a signal at their n-th import: a moment that is the same in every run."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

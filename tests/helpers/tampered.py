@@ -1,7 +1,5 @@
 """A small release that somebody changes, and whose manifest is written anew as its publisher would."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

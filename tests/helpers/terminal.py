@@ -1,7 +1,5 @@
 """A person at a terminal: a command in a pseudo-terminal, and what is typed when it asks."""
 
-from __future__ import annotations
-
 import os
 import pty
 import select

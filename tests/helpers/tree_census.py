@@ -1,7 +1,5 @@
 """Small censuses whose plan asks for one estimate of the whole tree."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a command takes, from a process that does nothing else."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The slow twin of streamed records: the whole table in memory, every column at once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -6,8 +6,6 @@ constant of 1000 no item reaches a threshold below some millions of records, and
 `orders.cover_order` runs all thresholds on one sample for one charge.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

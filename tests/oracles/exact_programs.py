@@ -5,8 +5,6 @@ of binary u_k with costs w (2 k + 1 - 2 a), which convexity fills in order. The 
 callers compare costs in integers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """Slow, obvious twins of the estimators of group sizes: enumeration, cost tables, flows, rationals, plain splits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise, product

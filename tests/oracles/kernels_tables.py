@@ -1,7 +1,5 @@
 """The paper's cost tables of Model 1, one size after the other: a twin in tests; a benchmark compiles it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topdown.arrays import Ints, IntsOut, IntTable, IntTableOut, Whole

@@ -1,7 +1,5 @@
 """Minimum-cost flow with networkx: the readable twin of `topdown.solve.flows`. Slow; for tests and small cases."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topdown.arrays import Ints

@@ -4,8 +4,6 @@ The solver projects group totals with `kernels.project_base` (Groenevelt's decom
 trust: `certify` bounds its distance from the optimum with Edmonds' greedy algorithm, and shares nothing with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Slow, obvious twins of the fast paths, for tests and for readers."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import numpy as np

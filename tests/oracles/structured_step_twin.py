@@ -1,7 +1,5 @@
 """Slow, obvious twins of an extension's compiled loops, for tests and for readers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

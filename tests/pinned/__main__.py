@@ -5,8 +5,6 @@ hand. Without a kind, all but the slow ones are made.
 The digests are of made-up releases with fixed noise, see `releases` and `forms`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -9,8 +9,6 @@ Left out, and why:
 - registries of ledgers, which are not published and hold inodes.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Releases of every kind, made by the commands from made-up records: what `digests.json` holds the files of."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Equal measurements are published as equal files: a rounding, an order or a word that changes is named."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cells that no rule tells apart: the one place that finds them, beside a look at every pair of cells."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Statuses decided by labels are those of every pair of records, one by one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The contradiction check against every small population of random censuses, and its search against all subsets."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 

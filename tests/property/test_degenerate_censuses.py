@@ -1,7 +1,5 @@
 """Censuses that no made-up people stand for: of nobody, one person, one area, closed cells, an empty county."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

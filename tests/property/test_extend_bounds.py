@@ -1,7 +1,5 @@
 """Nested lower bounds of an extension against enumeration: who is refused, how few are reserved, what is solved."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 

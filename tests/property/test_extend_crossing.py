@@ -1,7 +1,5 @@
 """What may cross in a stage of an extension is bounded before there is any noise, for all rows that are left then."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """DHC persons on a made-up place: base, extension and verification at the production's settings."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Compiled loops of an extension's least squares against their plain twins."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A toy release extended end to end: the base table stays, constraints hold, one ledger pays, tampering shows."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

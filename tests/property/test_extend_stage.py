@@ -1,7 +1,5 @@
 """One stage of an extension against slow twins: least squares, tree inverse, rounding, completeness."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Elimination in exact rationals: against linear programs, the theorems, and rows that must go."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 

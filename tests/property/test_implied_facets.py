@@ -1,7 +1,5 @@
 """Irredundant limits against exact linear programs: what is left out follows, what is kept does not."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Exact tables above the leaves: verdicts and the contradiction check against all small tables written out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

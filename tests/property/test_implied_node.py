@@ -1,7 +1,5 @@
 """What `topdown implied --geography` prints for an area, read back and compared with the solver's limits."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 

@@ -1,7 +1,5 @@
 """The solver's projection: against exact chains, explicit flows in a quadratic program, and its certificate."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Lemma 1 and Theorem 3 against every small table: complete means complete."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

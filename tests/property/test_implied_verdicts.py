@@ -1,7 +1,5 @@
 """The verdict against every small table of random censuses: complete means complete."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Intervals of unions of areas: against one dense matrix, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Intervals in tables: estimates and deviations against one dense matrix, ends against exact fractions."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from fractions import Fraction

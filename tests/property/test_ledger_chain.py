@@ -1,7 +1,5 @@
 """The ledger adds exactly, refuses what it must, and notices every changed byte."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

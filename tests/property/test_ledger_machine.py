@@ -1,7 +1,5 @@
 """The ledger against a dictionary: whatever is written, torn, put back or taken by another, no charge is lost."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Intervals corrected for being listed: ends against a scalar twin, tables that have them, and what verify finds."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Counts that bounds fix are those of every population that keeps them, and verify settles them alike."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given

@@ -1,7 +1,5 @@
 """The map from bits to outcome: the bit string read always lies inside the outcome's cdf interval."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Directed rounding: enclosures contain the true value, for any rational argument."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import mpmath

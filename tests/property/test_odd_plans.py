@@ -1,7 +1,5 @@
 """Every plan that `plan` accepts and is charged for can be published: odd runs and their extensions, start to end."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Optimal noise for any wish: private by a count of its own, best by its proof, and the same after a round trip."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import msgspec

@@ -1,7 +1,5 @@
 """Footers of Parquet files with damage: refused with a finding, never the end of the process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Least squares with a matrix of its own for each child: lattice steps, stacked steps and interior points agree."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Chains and isotonic rows against tables, rationals and big integers."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

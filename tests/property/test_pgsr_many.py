@@ -1,7 +1,5 @@
 """Thousands of random instances, heavier than the everyday suite."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

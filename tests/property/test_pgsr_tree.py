@@ -1,7 +1,5 @@
 """The exact tree optimum against enumeration, cost tables, the flow and the plain exchange check."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every printed end of an interval, read back as an exact decimal, has the truth on its right side."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """Readers of tables against mutated valid files: read as another reader would, or refused with an error of ours."""
 
-from __future__ import annotations
-
 import csv
 import io
 import tempfile

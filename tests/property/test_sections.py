@@ -1,7 +1,5 @@
 """Sections of random trees: writer and verifier cut alike, each by its own lines."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Whole releases in sections: all that reads a release says the same of one cut into parts as of one that is not."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What it costs to solve from slices, beside the solving."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Soft rules in least squares: four solvers agree, and the optimality check tells an optimum from what is near it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

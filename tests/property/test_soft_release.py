@@ -1,7 +1,5 @@
 """Whole releases under soft rules: every promise holds, and every leaf keeps every rule or is listed."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

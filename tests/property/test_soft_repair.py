@@ -1,7 +1,5 @@
 """The repair of a leaf that breaks soft rules against every table of as many records."""
 
-from __future__ import annotations
-
 import tempfile
 from functools import cache
 from itertools import combinations_with_replacement

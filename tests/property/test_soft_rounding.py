@@ -1,7 +1,5 @@
 """Rounding under soft rules against every rounding: first the least breaking of rules, then the least cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product

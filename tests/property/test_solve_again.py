@@ -1,7 +1,5 @@
 """What another machine finds passes as another optimum, and nothing else does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

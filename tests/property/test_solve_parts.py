@@ -1,7 +1,5 @@
 """A tree solved part by part is the tree solved whole, to the last byte, whoever solves the parts."""
 
-from __future__ import annotations
-
 import pickle
 import tempfile
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A solve that goes on from finished sections is the solve that never stopped, and uses nothing that is not its own."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

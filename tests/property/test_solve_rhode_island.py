@@ -1,7 +1,5 @@
 """A real state in twenty sections, stopped between any of them, is the state solved at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Records read batch by batch: the same counts, refusals and private lists as the whole table at once."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Splits of wide schemas without a dense Hessian, against the same splits with one."""
 
-from __future__ import annotations
-
 from contextlib import chdir
 from pathlib import Path
 

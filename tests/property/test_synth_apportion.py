@@ -1,7 +1,5 @@
 """Largest remainders: nobody lost, nobody a whole person away from the share."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Whatever the schema and the invariants, made-up records meet them: checked row by row in plain Python."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

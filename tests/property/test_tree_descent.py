@@ -1,7 +1,5 @@
 """The descent fitted to one estimate of the whole tree: what it is fitted to, and that every promise holds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The whole-tree estimate against one dense matrix of all cells of all leaves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Deviations as functions of shares: the same as a plan's, with the derivative they have."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

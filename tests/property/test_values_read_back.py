@@ -1,7 +1,5 @@
 """Values that a program makes are written as the run file that reads back as them."""
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What verify says of each kind of change, from plans alone, is what every pair of records says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Random releases: sound ones always pass, and one changed count never does."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

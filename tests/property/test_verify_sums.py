@@ -1,7 +1,5 @@
 """Verify's own sums of discrete Gaussian noise against the accountant's, which share no line with them."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from hypothesis import given, settings

@@ -4,8 +4,6 @@ Right code fails here once in a million audits (`RARELY`), by the union of all e
 default of one in a thousand.
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path

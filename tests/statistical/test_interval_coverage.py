@@ -4,8 +4,6 @@ Seeds are fixed, so nothing here fails by chance. Thresholds: the share of one t
 standard errors of one value an area and draw; deviations that are a fifth too small must break them.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -4,8 +4,6 @@ Thresholds: where the law is the model's, four standard errors of 20,000 draws; 
 intervals of a count chosen beforehand must break both: a test that they pass proves nothing.
 """
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

@@ -6,8 +6,6 @@ rejected; `test_power_is_stated` computes that each is, with probability above 1
 Bins: neighbouring outcomes joined until each bin holds at least 1/16 of the law.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache

@@ -3,8 +3,6 @@
 Threshold: the file rejects a correct sampler with probability 1e-6, shared by at most 20 tests.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

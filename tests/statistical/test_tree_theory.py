@@ -1,7 +1,5 @@
 """Deviations of the whole-tree estimate against linear TopDown on the real fan-outs of Rhode Island."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """pl94_tuned is what `topdown tune` gives for Rhode Island, and serves its goals."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

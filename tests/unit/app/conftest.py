@@ -1,7 +1,5 @@
 """A made-up town with a release of it, made once by the library."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Public functions do what the commands of their names do: same bytes, same refusals, same ledger."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The charge and its statement are tried on a copy of the ledger: what verify would refuse later is refused unspent."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

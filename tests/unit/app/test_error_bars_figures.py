@@ -1,7 +1,5 @@
 """Errors with their caret, progress on terminals and in logs, numbers with their units."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """Every public function and class has an example, and all of them run, in a folder where one follows the other."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The rehearsal of an extension: people who fit its base table, and refusals that would have come after the charge."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

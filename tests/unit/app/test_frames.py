@@ -1,7 +1,5 @@
 """Records and leaves in memory: read as a file would be, shown to nobody, written nowhere."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import traceback

@@ -1,7 +1,5 @@
 """`import topdown`: few names, all documented, nothing heavy loaded, no room in the place of a function."""
 
-from __future__ import annotations
-
 import inspect
 import pydoc
 import subprocess

@@ -1,7 +1,5 @@
 """Streams, characters, wrapping and tables, at the widths people have."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """People made up to try a run with: never nobody, and only where public facts allow somebody."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A run says where it is: no stretch of work goes by without an event."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Noise and choices from a program: what they show is true, and nothing is drawn from records without a charge."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from pathlib import Path

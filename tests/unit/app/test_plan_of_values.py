@@ -1,7 +1,5 @@
 """Plans that a program makes of values: the same plans as those of files, and releases from data frames."""
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 

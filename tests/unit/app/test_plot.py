@@ -1,7 +1,5 @@
 """A release draws its tables itself: the counts that are in them, readable by every program that reads SVG."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree as ET
 

@@ -1,7 +1,5 @@
 """`Release`: what it reads is what the files say."""
 
-from __future__ import annotations
-
 import shutil
 
 import pandas as pd

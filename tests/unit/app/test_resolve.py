@@ -1,7 +1,5 @@
 """`resolve`: another release from the same noisy numbers, charged to nobody, and checked against what was measured."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The gallery notebook: every cell runs, shows something short, and nothing that was shown is stored."""
 
-from __future__ import annotations
-
 import ast
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The examples of private learning: less noise in the stated order, laws as stated, budgets added up honestly."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tables that never end, or hold little and take much: each ends at a named limit, and at Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

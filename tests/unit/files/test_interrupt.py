@@ -1,7 +1,5 @@
 """Signals that stop a run: all alike, held back while a part is drawn, left alone where they are ignored."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Names that become files, and files that may be written."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """Tables are read in a process that can always be ended; what it does to itself does nothing to the run."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

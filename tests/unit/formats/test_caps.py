@@ -1,7 +1,5 @@
 """Caps: what is as large as allowed is read, one more is refused, and no file is waited for."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Structs of documents and the JSON Schemas made from them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

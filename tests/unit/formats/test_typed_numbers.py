@@ -1,7 +1,5 @@
 """Exact numbers as people type them, in files, options and functions alike."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

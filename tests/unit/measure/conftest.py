@@ -1,7 +1,5 @@
 """A toy census to measure, and releases of few records to hold against the truth."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The record of a choice in a ledger: its loss, and what a book refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

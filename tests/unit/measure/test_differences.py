@@ -1,7 +1,5 @@
 """Error statistics of sparse tables against dense NumPy on the same numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """True counts on top of noise: in 32 bits where no sum can leave them, in 64 bits beside them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

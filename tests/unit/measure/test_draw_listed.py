@@ -1,7 +1,5 @@
 """Answers that a base release leaves open: all nodes at once, beside node by node."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Noise drawn in forked children: no two of them share bits, and none is drawn twice for one charge."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

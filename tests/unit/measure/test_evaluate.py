@@ -1,7 +1,5 @@
 """Error of a release against the truth: by hand, without error, with a planted shift or a broken promise."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from math import sqrt

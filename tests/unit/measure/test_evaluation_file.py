@@ -1,7 +1,5 @@
 """The evaluation on disk: whole, private, and never inside the release."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

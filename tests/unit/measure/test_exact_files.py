@@ -1,7 +1,5 @@
 """exact.json and its tables: bytes, sizes, and what a crash or other records may leave of them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

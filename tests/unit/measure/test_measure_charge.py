@@ -1,7 +1,5 @@
 """What a measurement is charged, and when it is refused before or after that."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

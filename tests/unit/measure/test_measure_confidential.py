@@ -1,7 +1,5 @@
 """The box around confidential records shows nothing by accident."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """Bad records are refused before anything is spent, in words that say nothing about anybody."""
 
-from __future__ import annotations
-
 import gzip
 import traceback
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a measurement writes and what it never shows."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """A measurement that was stopped goes on with the same noise, the same records and the same charge."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What stops the reading of records, foreseen or not, is said without a word out of them."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records in a database or an Arrow file: the same people as in a CSV, nothing written, nothing told."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import sqlite3

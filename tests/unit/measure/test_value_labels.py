@@ -1,7 +1,5 @@
 """Values of records that are no labels: bands of whole numbers, codes, blanks; every value is covered or refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

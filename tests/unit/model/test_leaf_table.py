@@ -1,7 +1,5 @@
 """The leaf table in parts says, stretch by stretch, what the table in one piece says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The linear program of the best noise: against every event written out, and against values computed elsewhere."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations
 

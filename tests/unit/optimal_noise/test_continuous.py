@@ -1,7 +1,5 @@
 """Enclosures of the best real noise: known intervals, order of the bounds, and cases where plain bounds are wrong."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """Kernels for counts 0 .. M: known optima, exact checks, and the simple rules they are compared with."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, combinations, pairwise

@@ -1,7 +1,5 @@
 """Laws that are made: what they keep, what proves them best, and how they change with what is asked."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Laws that depend on a real answer: corrected bounds, what the uncorrected ones say, and simple rules."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """Drawing from whole weights: the fast sampler against its slow twin, on the same bytes."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the continuous and the dependent mode say: ends rounded outward, documents that fit their schema."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

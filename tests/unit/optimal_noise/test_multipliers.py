@@ -1,7 +1,5 @@
 """Lower bounds by weak duality hold for any weights, and refuse what are not weights."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """The worst event: the sweep, a plain twin that looks at every pair of cells, and shifts between the points."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Optimal laws and the noise of other kinds, against values computed elsewhere."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """Several answers that share a promise: the losses of n answers against direct convolution, and where Gaussian wins."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import product

@@ -1,7 +1,5 @@
 """The audit: exact output law of the published chain, and an enumerator that can disagree."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

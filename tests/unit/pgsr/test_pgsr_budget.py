@@ -1,7 +1,5 @@
 """Budgets to noise: the paper's scales, the true loss of its chain, and refusals."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

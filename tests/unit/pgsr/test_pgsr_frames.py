@@ -1,7 +1,5 @@
 """Groups and regions as data frames and mappings: the same numbers as from files, and nothing of them shown."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

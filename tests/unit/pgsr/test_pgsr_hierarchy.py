@@ -1,7 +1,5 @@
 """Trees of regions: refusals, orders and sums."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The relation household: a whole group of any size, said as such, paid for as such, or refused."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Intervals of counts: the shortest around the posterior mean, nested, and as often right as they say."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import erf, floor, pi, sqrt, tanh
 

@@ -1,7 +1,5 @@
 """The peer of Kuo et al. (2018), and isotonic regression by medians."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations_with_replacement
 

@@ -1,7 +1,5 @@
 """Error measures, weights of levels, and the made-up data they are quoted on."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

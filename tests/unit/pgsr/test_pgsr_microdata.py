@@ -1,7 +1,5 @@
 """One row a group: the rows are the released counts, of a release that passes its checks, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

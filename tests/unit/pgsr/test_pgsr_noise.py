@@ -1,7 +1,5 @@
 """Noise really is added, with each level's own law, from fresh bits unless simulated."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import exp
 

@@ -1,7 +1,5 @@
 """The posterior of tail counts is that of all paths; without noise the estimate is the truth."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Public numbers of groups in whole releases: kept, certified, checked; and the bounds beside every count."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

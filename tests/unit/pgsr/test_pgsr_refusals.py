@@ -1,7 +1,5 @@
 """What is refused before a charge, and that it leaves no trace."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """What is released: consistent counts of every mechanism, charged once."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

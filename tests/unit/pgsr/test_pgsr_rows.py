@@ -1,7 +1,5 @@
 """Rows for large groups: one person moves one answer of a level by one, whatever was drawn above."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 

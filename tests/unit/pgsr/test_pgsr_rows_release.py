@@ -1,7 +1,5 @@
 """Whole releases by columns and rows: the choice is checked, made of noisy answers alone, and outlives interrupts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """Run file, command line and program make the same decisions."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

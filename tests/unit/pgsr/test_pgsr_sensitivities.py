@@ -1,7 +1,5 @@
 """Sensitivities against brute force: every vector, step, smallest size and direction, and people who join and leave."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, product
 

@@ -1,7 +1,5 @@
 """Known numbers of groups come out exactly, whatever the tree; shrinkage to the parent is what its twin says."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 

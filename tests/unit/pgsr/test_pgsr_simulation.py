@@ -1,7 +1,5 @@
 """Simulations: on whose word they are made, and that none passes for a release."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """What a release says about privacy: true for every step, size and public fact, or not said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product

@@ -1,7 +1,5 @@
 """Tables of groups, regions and public totals are read one way or refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

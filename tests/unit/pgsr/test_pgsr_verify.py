@@ -1,7 +1,5 @@
 """What the checker finds in a release that was changed."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

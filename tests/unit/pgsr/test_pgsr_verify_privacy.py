@@ -1,7 +1,5 @@
 """The checker computes what a certificate claims again, and refuses every claim that differs."""
 
-from __future__ import annotations
-
 import shutil
 from fractions import Fraction
 

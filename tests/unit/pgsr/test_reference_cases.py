@@ -1,7 +1,5 @@
 """Every exact instance of the reference file, and the slow twins on the same instances."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """DHC persons: the bundled schema, budgets and invariants are the production's."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

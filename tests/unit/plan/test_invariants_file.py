@@ -1,7 +1,5 @@
 """Invariants as they are typed: everybody, recodes, and errors that point at the line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

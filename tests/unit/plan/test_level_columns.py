@@ -1,7 +1,5 @@
 """Columns of levels in a public table: found by name and by what determines what, never guessed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

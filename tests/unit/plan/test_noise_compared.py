@@ -1,7 +1,5 @@
 """Two kinds of noise for the queries of a plan, under one promise: what is certified, and which is better."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plans of mechanism "optimal": shares split epsilon and delta exactly, and each query has the law it pays for."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Numbers that solver and files cannot carry out are refused with the plan, and no others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

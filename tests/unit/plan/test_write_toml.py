@@ -1,7 +1,5 @@
 """A run file that is written is the one that was read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

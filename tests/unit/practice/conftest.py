@@ -1,7 +1,5 @@
 """A made-up toy census with its mark, planned once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

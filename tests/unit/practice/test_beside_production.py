@@ -1,7 +1,5 @@
 """The page about production's published output: its numbers, and the arithmetic of the benchmark that makes them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the README says of the cost of an estimate of the whole tree is what was measured."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ends of rates against exact binomials, scores against exact laws, claims of pairs against certified ones."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

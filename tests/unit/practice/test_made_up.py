@@ -1,7 +1,5 @@
 """What may be simulated on: marks fit one file only, and a reason must say something."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pairs of made-up neighbours: they are what the statements speak of, and they reach everything that is measured."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

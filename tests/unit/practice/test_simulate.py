@@ -1,7 +1,5 @@
 """Simulations: only on made-up or public records, the same for the same seed, another one a replicate."""
 
-from __future__ import annotations
-
 import multiprocessing
 import shutil
 from dataclasses import replace

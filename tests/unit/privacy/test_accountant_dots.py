@@ -1,7 +1,5 @@
 """Upper bounds of delta on a lattice of losses, against every pair of outcomes written out."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """Solving for epsilon takes few enclosures of delta, also where the first guess cannot be told from the answer."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

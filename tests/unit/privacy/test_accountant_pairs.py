@@ -1,7 +1,5 @@
 """Noise of whole weights: sums of epsilon and delta, and what composed losses bound below them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The variance of discrete Gaussian noise, against sums of exact powers."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Bit sources: no two holders of one stream, no seed in a release, no output without entropy."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import os

@@ -1,7 +1,5 @@
 """No floating point where noise is made in topdown/privacy, and a lint that is shown to find it."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

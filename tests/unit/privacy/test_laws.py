@@ -1,7 +1,5 @@
 """Laws refuse inexact parameters, and their probabilities enclose the true ones."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 

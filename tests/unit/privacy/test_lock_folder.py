@@ -1,7 +1,5 @@
 """One process at a time works in a folder."""
 
-from __future__ import annotations
-
 import pytest
 
 from topdown.privacy.ledger import Disk

@@ -1,7 +1,5 @@
 """One ledger for every kind of loss: its composition against all pairs of a toy data set, its limits, its relations."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

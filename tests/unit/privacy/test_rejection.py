@@ -1,7 +1,5 @@
 """The slow twin, piece by piece, against probabilities worked out by hand."""
 
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 from itertools import product

@@ -1,7 +1,5 @@
 """The sampler's boundaries: every stage border, memory, refusals, wide and narrow laws."""
 
-from __future__ import annotations
-
 import tracemalloc
 from fractions import Fraction
 

@@ -5,8 +5,6 @@ exponential, and the Gaussian normaliser from the theta function's functional eq
 sum exp(-k^2 / 2v) = sqrt(2 pi v) sum exp(-2 pi^2 v j^2).
 """
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Laws of whole weights: drawn exactly, by tables that are sums of the weights."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """What publish writes: documented, whole, the same every time, and nothing that does not belong."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

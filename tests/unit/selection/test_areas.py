@@ -1,7 +1,5 @@
 """Records counted by area: the same choices as with a pair for each record and item, and no number too large."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 

@@ -1,7 +1,5 @@
 """The auditor: it finds the exact ratios of known mechanisms, and fails what is known to leak."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations
 

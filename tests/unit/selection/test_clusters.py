@@ -1,7 +1,5 @@
 """Centres near records: exact ratios, the bound that must be public, and what is found."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from fractions import Fraction
 from math import ceil, log

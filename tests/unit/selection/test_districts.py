@@ -1,7 +1,5 @@
 """Sites by district: limits kept, rounding fair, growth one-sided."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from fractions import Fraction
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Exact draws: each fast one against its slow twin, both against the stated law."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction

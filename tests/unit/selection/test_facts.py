@@ -1,7 +1,5 @@
 """Known facts of the loop of choices: what it costs without a sample, its two limits, and its utility exactly."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations, permutations
 

@@ -1,7 +1,5 @@
 """Frequent symbols: exact ratios, the cap, thresholds in closed form, and what is found."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from fractions import Fraction
 from itertools import product

@@ -1,7 +1,5 @@
 """The planner: no rate or base may promise less than the epsilon that was asked for."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise

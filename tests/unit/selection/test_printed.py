@@ -1,7 +1,5 @@
 """The printed order, corrected: what it costs, and that its constants leave the order as it was."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from fractions import Fraction
 from math import prod

@@ -1,7 +1,5 @@
 """Sites and orders: exact ratios of the shipped code, and that the choice is the one that was asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from fractions import Fraction
 from itertools import combinations, product

@@ -1,7 +1,5 @@
 """What a solve cannot do is refused with the plan, before anything is spent."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the classifier says about the invariants that ship and about hard ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`topdown implied`: screens, JSON and refusals."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

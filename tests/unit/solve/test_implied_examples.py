@@ -1,7 +1,5 @@
 """The worked examples of the paper, to the letter."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

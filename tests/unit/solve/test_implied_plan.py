@@ -1,7 +1,5 @@
 """Contradictions and combinations of a whole plan with its public facts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

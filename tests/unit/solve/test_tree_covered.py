@@ -1,7 +1,5 @@
 """Which levels the tree estimate covers: every reason is named before anything is spent, and is true."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The judge of the tree estimate states no less than how far an estimate is off."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Shape of a census in a few numbers, and a third schema that no file of the project knows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

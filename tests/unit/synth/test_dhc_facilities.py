@@ -1,7 +1,5 @@
 """Made-up DHC people and facilities by single-sex status: every promise checked row by row."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """The generator's parts where a whole census would hide a fault: tight bounds, rare cells, full geocodes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The bundled sample county is what its generator makes today, and what its checksums say."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from pathlib import Path

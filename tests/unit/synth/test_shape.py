@@ -1,7 +1,5 @@
 """The made-up pl94 census has the shape of the real blocks of Rhode Island 2010."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The generator's own random numbers: stable, and distributed as they say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Made-up censuses are accepted as input, for every schema, and are the same every time."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The verifier must not share code with what it verifies."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

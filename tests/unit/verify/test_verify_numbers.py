@@ -1,7 +1,5 @@
 """What verify finds of a loss and what certificates state of it, by other engines, agree; what is false does not."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

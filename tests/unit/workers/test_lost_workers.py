@@ -1,7 +1,5 @@
 """What is said of a lost worker: its machine where it is known, and never a guess."""
 
-from __future__ import annotations
-
 import pytest
 
 from topdown.errors import InternalError

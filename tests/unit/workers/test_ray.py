@@ -1,7 +1,5 @@
 """What a Ray cluster is refused for, before anything is spent; nothing of this needs Ray itself."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace
