@@ -62,24 +62,6 @@ def test_altered_plan_is_refused(topdown, toy, tmp_path):
     assert (said.code, "error[C018]" in said.err) == (2, True)
 
 
-def test_foreign_folder_is_left_alone(topdown, toy, tmp_path):
-    """A release must never be mixed with, or written over, other files."""
-    run = toy(tmp_path / "toy")
-    other = tmp_path / "photos"
-    other.mkdir()
-    (other / "cat.jpg").write_bytes(b"cat")
-    for options in ((), ("--resume",)):
-        said = topdown("generate", run, "--out", other, "--yes", *options)
-        assert (said.code, "error[C085]" in said.err) == (2, True)
-    assert [p.name for p in other.iterdir()] == ["cat.jpg"]
-
-
-def test_resume_needs_something(topdown, toy, tmp_path):
-    """--resume in an empty folder is a mistyped folder."""
-    said = topdown("generate", toy(tmp_path / "toy"), "--out", "release", "--yes", "--resume")
-    assert (said.code, "error[C087]" in said.err) == (2, True)
-
-
 def test_whole_run(topdown, toy, tmp_path, check):
     """generate, again, resume: one spend, a hint, the same noise; every document as its schema says."""
     run = toy(tmp_path / "toy")

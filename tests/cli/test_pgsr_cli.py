@@ -81,34 +81,9 @@ def test_documents_keep_to_their_schemas(practice, capsys, check, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "break_it",
-    [
-        {"stamp": "DRAFT"},
-        {"plan_hash": "short"},
-        {"levels": []},
-        {"total": -1},
-        {"optimality": {"optimal": True}},
-        {"more": 1},
-    ],
-)
-def test_the_certificate_schema_can_fail(practice, capsys, check, break_it):
-    """A schema that accepts everything would let a changed certificate pass unseen."""
-    run_pgsr(capsys, "release", practice / "run.toml", "--simulate", "1")
-    document = json.loads((practice / "release" / "certificate.json").read_text())
-    check(document)
-    with pytest.raises(AssertionError):
-        check(document | break_it)
-
-
-@pytest.mark.parametrize(
     ("arguments", "code"),
     [
         (["--epsilon", "0"], "C144"),
-        (["--epsilon", "half"], "C143"),
-        (["--mechanism", "M_x"], "C153"),
-        (["--sizes", "2"], "D133"),
-        (["--total", "7"], "D136"),
-        (["--mechanism", "M_c^ch", "--calibration", "published"], "C162"),
         (["--epsilon-limit", "1/4"], "B004"),
         (["--nonsense"], "C005"),
     ],
@@ -126,30 +101,6 @@ def test_user_errors_show_code_and_fix(practice, capsys, arguments, code):
     document = json.loads(out)
     assert (got, code) == (2, document["code"])
     assert (["this run spent", "nothing"] in document["details"]) == (code != "C005")
-
-
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("epsilon = 0.5", "C014"),
-        ('epsilom = "1/2"', "C012"),
-        ("sizes = [1]", "C015"),
-        ("shares = [0.5]", "C014"),
-        ("total = true", "C015"),
-        ("epsilon = ", "C010"),
-    ],
-)
-def test_run_files_are_strict(practice, capsys, line, code):
-    """A typing error in a run file must not fall back to a default."""
-    text = [
-        row
-        for row in (practice / "run.toml").read_text().splitlines()
-        if row.split("=")[0] != line.split("=")[0]
-    ]
-    (practice / "run.toml").write_text("\n".join([*text, line]) + "\n")
-    got, _, err = run_pgsr(capsys, "release", practice / "run.toml", "--yes")
-    assert got == 2
-    assert f"error[{code}]" in err
 
 
 def test_published_chain_says_what_it_costs(practice, capsys):

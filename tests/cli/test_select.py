@@ -43,17 +43,6 @@ def test_sites_are_chosen_charged_and_verified(topdown, run, check):
     assert rho == Fraction(1, 2) * (odds - 1) / (odds + 1) < Fraction(1, 8)
 
 
-def test_a_choice_from_a_ledger_put_back_to_its_first_line_is_refused(topdown, run):
-    """The backup made after init would give a new account for every choice."""
-    assert topdown("select", "sites", run, *SITES, "--out", "offices").code == 0
-    LEDGER.write_bytes(LEDGER.read_bytes().splitlines(keepends=True)[0])
-    for code in ("B008", "B016"):
-        said = topdown("select", "sites", run, *SITES, "--out", "more", "--json")
-        assert (said.code, said.document["code"], Path("more").exists()) == (2, code, False)
-        for registry in Path("toy").glob("ledger-*.registry"):
-            registry.unlink()
-
-
 def test_nothing_about_the_sample_leaves(topdown, run):
     """Sample size, coverage or gains in a file would be a second answer that nobody paid for."""
     assert topdown("select", "sites", run, *SITES, "--out", "offices").code == 0

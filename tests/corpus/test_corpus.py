@@ -185,6 +185,8 @@ def _check_error(case: dict[str, Any], document: dict[str, Any], code: int, said
     assert document["fix"]
     assert document["file"] or document["key"] or any(name in document["text"] for name in _places(case))
     assert len(said) < 6000
+    assert "\x1b" not in document["text"]
+    assert case.get("says", "") in document["text"]
     for secret in case.get("secrets", ()):
         assert secret not in said
 

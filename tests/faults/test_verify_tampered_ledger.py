@@ -6,15 +6,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.small_release import Small, canonical, ledger_events, seal
-from tests.helpers.tampered import Rows, attack, codes, failed, rewrite_ledger
-
-
-def test_broken_chain(copy: Small) -> None:
-    """A ledger line rewritten in place would hide what was spent."""
-    path = copy.folder / "ledger.jsonl"
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(lines[0] + lines[2])
-    assert {"V021"} == codes(attack(copy), "ledger")
+from tests.helpers.tampered import Rows, attack, codes, rewrite_ledger
 
 
 def test_line_sealed_anew(copy: Small) -> None:
@@ -46,11 +38,6 @@ def test_noise_that_came_out_the_same_before(copy: Small) -> None:
             events.append(event | moved)
 
     assert not codes(rewrite_ledger(copy, twice), "ledger")
-
-
-def test_no_commit(copy: Small) -> None:
-    """Noise without a commit may be one of several draws somebody chose from."""
-    assert {"V022", "V023"} == codes(rewrite_ledger(copy, lambda events: events.pop()), "ledger")
 
 
 @pytest.mark.parametrize(
@@ -117,9 +104,3 @@ def test_a_journal_of_another_measurement(copy: Small, changes: dict[str, Any]) 
     path = copy.folder / "measurements/journal.json"
     path.write_bytes(canonical(json.loads(path.read_text()) | changes) + b"\n")
     assert {"V026"} == codes(attack(copy), "ledger")
-
-
-def test_a_missing_journal(copy: Small) -> None:
-    """Without the journal's id nobody could say which charge paid for the folder."""
-    (copy.folder / "measurements/journal.json").unlink()
-    assert "ledger" in failed(attack(copy))

@@ -87,18 +87,6 @@ def test_generate_never_opens_a_book_by_itself(toy):
     assert not (toy.folder / "out").exists()
 
 
-def test_a_ledger_put_back_is_noticed_in_any_folder(toy):
-    """A backup of the ledger, restored before the next release, would forget the release in between."""
-    first = toy.prepare(limit="100")
-    old = toy.ledger.read_bytes()
-    measure(first, toy.folder / "out")
-    toy.ledger.write_bytes(old)
-    with pytest.raises(BudgetError, match="older copy") as error:
-        measure(first, toy.folder / "another", again=True)
-    assert error.value.code == "B008"
-    assert not (toy.folder / "another").exists()
-
-
 def test_a_lost_registry_needs_somebody_who_attests(toy):
     """Whoever deletes the registry could put an old ledger back; the ledger keeps who said it is whole, and why."""
     prepared = toy.prepare(limit="100")

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, WHY, book, change_limits, changed, released
+from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, book, change_limits, changed, released
 from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
 from topdown.privacy.ledger import Limits
 
@@ -73,6 +73,10 @@ def test_bad_input_draws_and_charges_nothing(tmp_path, groups, options, code):
         ({"direction": "up"}, "C154"),
         ({"relations": ("swap",)}, "C168"),
         ({"calibration": "mine"}, "C156"),
+        ({"calibration": "published", "shares": ["1"]}, "C157"),
+        ({"calibration": "published", "rho": "1", "epsilon": None}, "C157"),
+        ({"rho": 0.5, "epsilon": None}, "C142"),
+        ({"epsilon": "one"}, "C143"),
         ({"epsilon_limit": 0.5}, "C142"),
         ({"limit_reason": "a\nb"}, "C166"),
         ({"ledger": "a\0b"}, "C172"),
@@ -99,23 +103,6 @@ def test_error_messages_carry_no_confidential_value(tmp_path):
     listed = tmp_path / "PRIVATE-input-errors.csv"
     assert listed.stat().st_mode & 0o777 == 0o600
     assert "3,region" in listed.read_text()
-
-
-def test_output_is_never_overwritten(tmp_path):
-    """A second run must not mix files of two releases."""
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "old").touch()
-    with pytest.raises(ConfigError):
-        released(
-            GROUPS,
-            REGIONS,
-            "tracking",
-            "1/2",
-            sizes=5,
-            simulate=1,
-            truth_is_public=WHY,
-            out=tmp_path / "out",
-        )
 
 
 def test_the_same_plan_is_not_charged_twice_unasked(tmp_path):

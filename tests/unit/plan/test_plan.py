@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.policies import inexact_toy
 from tests.helpers.solved import toy_run
-from topdown.errors import BudgetError, ConfigError, DataError, InfeasibleError, TopdownError
+from topdown.errors import ConfigError, DataError, InfeasibleError
 from topdown.formats import parse_exact
 from topdown.plan import RunFileAnswers, load_settings, plan_from_document, prepare, run_file_text
 from topdown.resources import bundled_names, bundled_root, find
@@ -130,82 +130,6 @@ def test_a_plan_of_another_version_is_refused(tmp_path: Path) -> None:
     assert (caught.value.code, caught.value.fix[-24:]) == ("C016", "the version that made it")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "kind", "code"),
-    [
-        ('"detailed" = "1/2"\n\n[[level]]', '"detailed" = "1/3"\n\n[[level]]', BudgetError, "B001"),
-        (
-            '"detailed" = "1/2"\n\n[[level]]',
-            '"detailed" = "1/2"\n"total" = "0"\n\n[[level]]',
-            BudgetError,
-            "B002",
-        ),
-        ('rho = "2"', 'rho = "0"', BudgetError, "B003"),
-        ('rho = "2"', "rho = 2.0", ConfigError, "C014"),
-        ('rho = "2"', 'rho = "2/0"', ConfigError, "C014"),
-        ('rho = "2"', 'rho = "2"\nepsilon = "1"', ConfigError, "C050"),
-        ('queries = ["total"]', 'queries = ["dwelling"]', ConfigError, "C053"),
-        ('{ queries = ["total"], table = "total" },', '{ table = "detailed" },', ConfigError, None),
-        ("[budget]", "[bugdet]", ConfigError, "C012"),
-        ("weight = 100", "weight = 0", ConfigError, "C055"),
-        ('levels = ["land", "county", "block"]', 'levels = ["land", "shire", "block"]', ConfigError, "C052"),
-        ("prefix_lengths = [0, 1, 3]", "prefix_lengths = [0, 3, 3]", ConfigError, "C041"),
-        ('"sex * age" = "1/2"', '"sex * height" = "1/2"', ConfigError, "C024"),
-        ('schema = "toy"', 'schema = "pl94"', ConfigError, "C030"),
-    ],
-)
-def test_bad_run_files_are_refused(
-    tmp_path: Path, old: str, new: str, kind: type[TopdownError], code: str | None
-) -> None:
-    """Each mistake must be named with a code and a fix before anything is read or spent."""
-    text = toy_run()
-    assert old in text
-    if code is None:  # a pass that repeats "detailed" is allowed by the order rule
-        assert (
-            prepare(write(tmp_path, text.replace(old, new, 1))).context.plan.levels[1].passes[0].table
-            == "detailed"
-        )
-        return
-    with pytest.raises(kind) as caught:
-        prepare(write(tmp_path, text.replace(old, new, 1)))
-    assert caught.value.code == code
-    assert caught.value.fix
-    assert caught.value.exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("leaves", "code"),
-    [
-        ("", "D002"),
-        ("geocode,homes,dormitories,barracks\n", "D003"),
-        ("geocode,homes,dormitories\n101,1,1\n", "D004"),
-        (LEAVES + "101,1,1,1\n", "D012"),
-        (LEAVES.replace("101,3", "101,-3"), "D007"),
-        (LEAVES.replace("101,3", "101,3.5"), "D007"),
-        (LEAVES.replace("101,3", "101,nan"), "D007"),
-        (LEAVES.replace("101,3", "101,9223372036854775808"), "D007"),
-        (LEAVES.replace("101,3", "101,"), "D007"),
-        (LEAVES.replace("101,3", "1,3"), "D011"),
-        (LEAVES.replace("101,3", "101,0x1F"), "D007"),
-        (LEAVES.replace("101,3", "101, 3"), "D007"),
-        (LEAVES.replace("homes", "Homes"), "D004"),
-        (LEAVES.replace("homes,dormitories", "homes,homes"), "D004"),
-        ("geocode,geocode,homes,dormitories,barracks\n101,102,3,1,0\n", "D004"),
-        (LEAVES.replace(",barracks", ",barracks,Homes").replace("1,0\n", "1,0,3\n"), "D002"),
-        ("geocode,homes,dormitories,barracks,note\n101,3,1,0,x\n", "D040"),
-        ("geocode,homes,dormitories,barracks," + "x" * 4000 + "\n101,3,1,0,x\n", "D040"),
-        (LEAVES + '10"3,1,1,1\n', "D042"),
-    ],
-)
-def test_bad_leaf_tables_are_refused_with_their_row(tmp_path: Path, leaves: str, code: str) -> None:
-    """Public files may be quoted: the message names file and, where there is one, row."""
-    with pytest.raises(DataError) as caught:
-        prepare(write(tmp_path, leaves=leaves))
-    assert caught.value.code == code
-    if code == "D007":
-        assert "row 1" in caught.value.text
-
-
 def test_public_facts_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     """A leaf that demands people where none may be has no solution; that must be said before anything is spent."""
     invariants = (ROOT / "invariants" / "toy.toml").read_text()
@@ -272,33 +196,12 @@ def parquet_leaves(folder: Path, **columns: pa.Array) -> Path:
 
 @pytest.mark.parametrize(
     ("column", "values", "code"),
-    [
-        ("homes", pa.array([2**64 - 1, 1, 1], pa.uint64()), "D007"),
-        ("homes", pa.array([1, None, 1]), "D007"),
-        ("homes", pa.array([1.0, 1.0, 1.0]), "D005"),
-        ("homes", pa.array([True, True, True]), "D005"),
-        ("homes", pa.array([b"1", b"1", b"1"]), "D005"),
-        ("homes", pa.array([[1], [1], [1]]), "D005"),
-        ("homes", pa.array([{"a": 1}] * 3), "D005"),
-        ("homes", pa.array([1, 1, 1], pa.date32()), "D005"),
-        ("homes", pa.nulls(3), "D005"),
-        ("geocode", pa.array([101, 102, 201]), "D005"),
-        ("geocode", pa.array([b"101", b"102", b"201"]), "D005"),
-        ("geocode", pa.array(["101", None, "201"]), "D006"),
-    ],
+    [("homes", pa.array([1, None, 1]), "D007"), ("geocode", pa.array(["101", None, "201"]), "D006")],
 )
-def test_a_parquet_column_of_another_type_is_refused(
+def test_an_empty_value_of_a_parquet_column_is_refused(
     tmp_path: Path, column: str, values: pa.Array, code: str
 ) -> None:
-    """A date, a truth value or bytes that look like a number are none; nothing of it may end in a traceback."""
+    """A leaf without a geocode, or with an unknown fact, would close or open cells by luck."""
     with pytest.raises(DataError) as caught:
         prepare(parquet_leaves(tmp_path, **{column: values}))
     assert code == caught.value.code
-
-
-@pytest.mark.parametrize("name", ["geocode", "sex", "homes", "count"])
-def test_a_column_that_is_read_cannot_be_ignored(tmp_path: Path, name: str) -> None:
-    """Two lines of a run file that contradict each other must not be settled by luck."""
-    with pytest.raises(ConfigError) as caught:
-        prepare(write(tmp_path, toy_run().replace("[input]", f'[input]\nignore = ["{name}"]')))
-    assert caught.value.code == "C133"
