@@ -1,11 +1,14 @@
-"""The documentation can be read: sentences of tutorials and reports are plain, long pages begin with a summary."""
+"""The documentation can be read: plain sentences, summaries, a whole glossary, and SECURITY.md as its records say."""
 
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from tests.claims.claim_records import PAGE, known_tests, page_with, problems, read_claims
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -87,3 +90,53 @@ def test_long_pages_begin_with_a_summary(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     if len(prose(text).split()) > MOST_WORDS:
         assert re.search(r"^In short: ", "\n".join(text.splitlines()[:20]), re.MULTILINE)
+
+
+GLOSSARY_DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def test_every_word_of_the_house_is_explained_once() -> None:
+    """A word that is used everywhere and explained nowhere, or twice, is read in two ways."""
+    words = (GLOSSARY_DOCS / "architecture.md").read_text(encoding="utf-8").split("## Words\n")[1]
+    named = {
+        re.sub(r"\(.*?\)", "", word).strip().rstrip(".")
+        for word in re.split(r"[,·\n]", re.sub(r"\([^)]*\)", "", words))
+    }
+    rows = re.findall(
+        r"^\| ([^|]+?) \| ([^|]+?) \|$",
+        (GLOSSARY_DOCS / "glossary.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    explained = [word for word, _ in rows]
+    assert len(explained) == len(set(explained))
+    assert named - {""} <= set(explained)
+    assert all(text.endswith(".") and len(text) <= 120 for word, text in rows if word != "word")
+
+
+def test_the_page_says_what_the_records_say() -> None:
+    """A row changed on the page alone would claim what nothing attacks (`python -m tests.claims --page`)."""
+    assert page_with(read_claims()) == PAGE.read_text()
+
+
+def test_every_claim_has_an_attack_that_is_there() -> None:
+    """A renamed test would leave a claim that nobody can check."""
+    claims = read_claims()
+    assert len(claims) > 30
+    assert problems(claims, known_tests()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tests": (), "searched": ()}, "nothing attacks"),
+        ({"tests": ("test_that_was_renamed",)}, "no such test: test_that_was_renamed"),
+        ({"searched": ("a property nobody asks",)}, "not searched: a property nobody asks"),
+        ({"holds": " "}, "no property"),
+    ],
+)
+def test_a_claim_without_an_attack_is_found(change: dict[str, object], said: str) -> None:
+    """A check that takes any record would let a claim stand alone."""
+    first, *others = read_claims()
+    found = problems([replace(first, **change), *others], known_tests())
+    assert len(found) == 1
+    assert found[0].startswith(said)

@@ -1,4 +1,4 @@
-"""`topdown select`: choices from real records, booked first, and nothing said but the choice."""
+"""`topdown select`: choices from real records, booked first, nothing said but the choice; wrong ones spend nothing."""
 
 import json
 import os
@@ -6,9 +6,11 @@ import signal
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
+from examples.rhode_island_offices import choose, covers_of, people_of_tracts, share
 from tests.helpers.choices import LEDGER, OFFICES, SITES, write_candidates
 from tests.helpers.ledgers import limit_as_stated
 from topdown import PlannedChoice, select
@@ -267,3 +269,94 @@ def test_a_program_can_do_the_same(topdown, run):
     made = asked.choose("offices")
     assert len(made.chosen) == 2
     assert select_check().holds
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--k", 0), "C193"),
+        (("--k", 5), "C193"),
+        (("--epsilon", "0"), "C191"),
+        (("--epsilon", "11"), "C191"),
+        (("--epsilon", "nan"), "A001"),
+        (("--epsilon", "1_0/20"), "A001"),
+        (("--epsilon", "+1"), "A001"),
+        (("--epsilon", "１"), "A001"),
+        (("--k", "+1"), "C005"),
+        (("--k", "1_0"), "C005"),
+        (("--k", "１"), "C005"),
+        (("--epsilon", "1/" + "3" * 60), "C191"),
+        (("--per", "nowhere"), "C195"),
+        (("--per", "block"), "C195"),
+        (("--most", 0), "C193"),
+        (("--radius", 3), "C194"),
+        (("--radius", 3, "--centres", "centres.csv"), "C194"),
+        (("--candidates", "places.csv"), "C194"),
+        (("--candidates", "nowhere.csv"), "D001"),
+        (("--most-records", 9), "C005"),
+        (("--out", "toy"), "C132"),
+    ],
+)
+def test_wrong_questions_spend_nothing(topdown, run, options, code):
+    """What is accepted silently would be paid for and answer something else."""
+    said = topdown("select", "sites", run, *SITES, "--out", "x", *options, "--json")
+    assert (said.code, said.document["code"]) == (2, code)
+    assert not read_ledger(LEDGER).intents
+    assert not Path("x").exists()
+
+
+@pytest.mark.parametrize(
+    ("table", "code"),
+    [
+        ("candidate,geocode\nNorth,9999\n", "D062"),
+        ("candidate,geocode,side\nNorth,1101,a\nNorth,1102,b\n", "D062"),
+        ("candidate,geocode\n", "D003"),
+        ("name,geocode\nNorth,1101\n", "D004"),
+        ("candidate,geocode,note\nNorth,1101,x\n", "D040"),
+        ("candidate,latitude,longitude\nNorth,141,-71\n", "D062"),
+        ("candidate,latitude,longitude\nNorth,41,-71\nNorth,42,-71\n", "D062"),
+        ("candidate,latitude,longitude\nNorth,0,0\n", "C192"),
+    ],
+)
+def test_wrong_candidates_are_refused(topdown, run, table, code):
+    """A geocode with a lost zero that is skipped leaves people without a site that covers them."""
+    Path("bad.csv").write_text(table)
+    more = ("--radius", 3, "--centres", "centres.csv") if "latitude" in table else ()
+    more += ("--per", "side") if "side" in table else ()
+    said = topdown(
+        "select", "sites", run, *SITES, "--k", 1, "--out", "x", "--candidates", "bad.csv", *more, "--json"
+    )
+    assert (said.code, said.document["code"]) == (2, code)
+    assert not read_ledger(LEDGER).intents
+
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "rhode_island_2010"
+
+
+@pytest.mark.skipif(
+    not DATA.is_dir(), reason="the blocks of Rhode Island lie outside the project, in ../shared"
+)
+def test_twelve_of_all_tracts_for_a_million_people(topdown):
+    """A choice that is private and far from the best, or takes minutes, helps nobody."""
+    files = ("--records", DATA / "persons.csv.gz", "--leaves", DATA / "blocks.csv.gz")
+    made = (
+        "init",
+        "--schema",
+        "pl94",
+        "--settings",
+        "pl94_2020",
+        *files,
+        "--registry",
+        ".",
+        "--out",
+        "run.toml",
+    )
+    assert topdown(*made).code == 0
+    private, best = choose(Path("run.toml"), DATA / "persons.csv.gz", Path())
+    people = people_of_tracts(DATA / "persons.csv.gz")
+    covers = covers_of(sorted(people))
+    assert share(private, covers, people) > 0.95 * share(best, covers, people)
+    assert topdown("verify", "offices").code == 0
+    drawn = Path("offices.svg").read_text()
+    ElementTree.fromstring(drawn)  # noqa: S314 our own
+    assert drawn.count("#0b6e99") - drawn.count('fill="#0b6e99" fill-opacity') == len(private)

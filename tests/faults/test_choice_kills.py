@@ -1,14 +1,20 @@
-"""The real process of a choice, really killed: one draw for each charge, and always an end that an auditor accepts."""
+"""A choice really killed: one draw for each charge, and an end; its folder changed: found out, manifest or not."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import write_toy
+from tests.helpers.choices import SIDES
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import write_census
+from topdown import verify
+from topdown.cli import main
+from topdown.publish import write_manifest
 
 KILLER = Path(__file__).with_name("choice_killer.py")
 
@@ -61,3 +67,71 @@ def test_a_few_real_kills_of_a_choice(census):
     found = trials(census, "9", "18")
     assert len(found) >= 4
     check(found)
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory) -> Path:
+    """Make a choice once; copy it before changing it."""
+    folder = tmp_path_factory.mktemp("chosen")
+    run = write_toy(folder)
+    (folder / "offices.csv").write_text(SIDES)
+    options = [
+        "--candidates",
+        str(folder / "offices.csv"),
+        "--k",
+        "2",
+        "--per",
+        "side",
+        "--epsilon",
+        "1/2",
+        "--yes",
+    ]
+    assert main(["select", "sites", str(run), *options, "--out", str(folder / "offices"), "--quiet"]) == 0
+    return folder / "offices"
+
+
+def reseal(folder: Path) -> None:
+    """Write the manifest over files that were changed, as somebody would who hides it."""
+    document = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").unlink()
+    write_manifest(folder, document["plan_hash"])
+
+
+def edit(path: Path, **changes: object) -> None:
+    """Change keys of a document, canonically."""
+    document = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
+
+
+def swapped(folder: Path) -> list[str]:
+    """Return what was chosen in the other order."""
+    return json.loads((folder / "result.json").read_text())["chosen"][::-1]
+
+
+CHANGES = {
+    "another order": ("V191", lambda f: edit(f / "result.json", chosen=swapped(f))),
+    "no candidate": ("V191", lambda f: edit(f / "result.json", chosen=["North", "Nowhere"])),
+    "more said": ("V191", lambda f: edit(f / "result.json", covered=7)),
+    "a smaller epsilon": ("V190", lambda f: edit(f / "selection.json", epsilon="1/3")),
+    "another coverage": ("V190", lambda f: (f / "public/coverage.csv").write_text("candidate,geocode\n")),
+    "a better guess": ("V132", lambda f: edit(f / "certificate.json", best_guess=["0.5", "0.5"])),
+    "a better sentence": ("V140", lambda f: edit(f / "certificate.json", sentence="All is safe.")),
+    "fewer attempts": ("V140", lambda f: edit(f / "certificate.json", n_attempts=0)),
+    "a stranger": ("V003", lambda f: (f / "sample.csv").write_text("1101\n")),
+    "no ledger": ("V021", lambda f: (f / "ledger.jsonl").write_text("{}\n")),
+    "another journal": ("V026", lambda f: (f / "choice/journal.json").write_text("{}\n")),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changed_choices_are_found_out(chosen, tmp_path, name):
+    """Whoever changes a file renews the manifest too; what is checked must not rest on it."""
+    code, change = CHANGES[name]
+    folder = tmp_path / "choice"
+    shutil.copytree(chosen, folder)
+    assert verify(folder).ok
+    change(folder)
+    codes = {finding["code"] for c in verify(folder).to_json()["checks"] for finding in c["findings"]}
+    assert codes & {"V001", "V006"} or name == "a stranger"
+    reseal(folder)
+    assert code in {finding["code"] for c in verify(folder).to_json()["checks"] for finding in c["findings"]}

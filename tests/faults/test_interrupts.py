@@ -1,22 +1,29 @@
-"""Ctrl-C, SIGTERM and SIGHUP at random moments of the real programs: exit 130, and the truth on spending."""
+"""Real programs that are stopped, doubled or may write nothing: one clear word, the truth about the charge."""
 
+import ctypes
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from pgsr.cli import main as pgsr
+from tests.cli.conftest import write_toy
+from tests.corpus.test_corpus import GROUPS, HIERARCHY, PGSR_RUN
 from tests.helpers.depth import repeats
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.runs import write_census
 from topdown.practice.synth import synth
-from topdown.privacy.ledger import read_ledger
+from topdown.privacy.ledger import Begun, read_ledger
 from topdown.process import STOP_SIGNALS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,3 +107,130 @@ def test_a_stop_says_what_is_spent_and_the_next_run_ends(census: Path, tmp_path:
                 )  # fmt: skip
                 assert done.returncode == 0, (number, done.stderr)
             assert len(read_ledger(ledger).charges) == 1
+
+
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+MEASURE = """
+import sys
+from pathlib import Path
+from topdown.errors import TopdownError
+from topdown.measure import draw
+from topdown.measure.measurement import measure
+from topdown.plan.preparation import prepare
+draw.NUMBERS_PER_ROW_GROUP = draw.NUMBERS_PER_PART = 60
+prepared = prepare(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    measure(prepared, Path(sys.argv[2]))
+    print("done")
+except TopdownError as error:
+    print(error.code)
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Write a small census with its ledger; return the run file."""
+    codes = ["1101", "1102", "1103", "1201", "1202"]
+    people = [(code, "home", "female", "18_64", 3) for code in codes]
+    return with_ledger(write_census(tmp_path, [(code, 9, 0, 0) for code in codes], people))
+
+
+def start_together(run: Path, outs: list[Path]) -> list[str]:
+    """Start one measurement for each folder at the same moment; return how each ended."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", MEASURE, str(run), str(out)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for out in outs
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    return [process.communicate(timeout=120)[0].strip() for process in processes]
+
+
+@pytest.mark.parametrize(
+    "folders", [("one", "one", "one"), pytest.param(("one", "two", "three"), marks=pytest.mark.slow)]
+)
+def test_processes_at_once_charge_once(run, tmp_path, folders):
+    """Two operators who start the same release must not get two noisy versions, nor cut each other's records."""
+    ended = start_together(run, [tmp_path / name for name in folders])
+    assert "done" in ended
+    assert set(ended) <= {"done", "B005", "B013"}
+    book = read_ledger(tmp_path / "ledger" / "records.jsonl")
+    assert len(book.intents) == len(book.committed) == 1
+    begun = [entry.event.part for entry in book.entries if isinstance(entry.event, Begun)]
+    assert len(begun) == len(set(begun)) == len(book.drawn)
+    whole = [path for path in tmp_path.glob("*/measurements/*/part-*") if path.suffix == ".parquet"]
+    assert len(whole) == len(begun)
+
+
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+WITHOUT_RIGHTS = {
+    "generate": ("topdown", "generate", "run.toml", "--out", "out", "--yes"),
+    "plan": ("topdown", "plan", "run.toml", "--out", "plan.json"),
+    "synth": ("topdown", "synth", "--people", "100", "--schema", "toy", "--out", "made"),
+    "ledger": ("topdown", "ledger", "refund", "run.toml", "--record", "1", "--reason", "x", "--by", "y"),
+    "pgsr": ("pgsr", "release", "groups.toml", "--yes"),
+    "pgsr synth": ("pgsr", "synth", "--shape", "tiny", "--out", "made"),
+}
+
+
+def _no_override() -> None:
+    """Take from root what lets it write everywhere; others have it not."""
+    if os.geteuid() == 0:
+        ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
+
+
+@pytest.fixture(scope="module")
+def locked() -> Iterator[Path]:
+    """Yield a folder with inputs that may be read and not written, by nobody but root."""
+    folder = Path(tempfile.mkdtemp())
+    home = folder / "home"
+    write_toy(home)
+    (home / "groups.csv").write_text(GROUPS)
+    (home / "hierarchy.csv").write_text(HIERARCHY)
+    (home / "public.csv").write_text("region,groups\nT,9\n")
+    (home / "groups.toml").write_text(PGSR_RUN)
+    assert pgsr(["ledger", "new", str(home / "groups.toml"), "--quiet"]) == 0
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    yield home
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(c, id=n, marks=[] if n in ("generate", "pgsr") else pytest.mark.slow)
+        for n, c in WITHOUT_RIGHTS.items()
+    ],
+)
+def test_a_folder_that_may_not_be_written(command, locked):
+    """A read-only folder, no home and no cache ended in a traceback, after the charge in the worst case."""
+    environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": str(locked)}
+    program, *arguments = command
+    before = _entries(locked)
+    ended = subprocess.run(
+        [sys.executable, "-m", f"{program}.cli", *arguments, "--json"],
+        cwd=locked, env=environment, capture_output=True, text=True, timeout=120,
+        preexec_fn=_no_override,
+    )  # fmt: skip
+    assert (ended.returncode, json.loads(ended.stdout)["type"]) == (2, "topdown.error"), ended
+    assert "Traceback" not in ended.stderr
+    assert before == _entries(locked)
+
+
+def _entries(folder: Path) -> list[int]:
+    return [len(read_ledger(path).entries) for path in sorted(folder.rglob("*.jsonl"))]

@@ -1,4 +1,4 @@
-"""Records of one row a person take 12 bytes a cell with records and a few batches, however many people there are."""
+"""What grows and what does not: memory with cells that have records, time with the children of one parent."""
 
 import gzip
 import subprocess
@@ -11,6 +11,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from bench.bench_wide_split import measure
 from tests.helpers.ledgers import n_intents, with_ledger
 from topdown.practice.synth import synth
 
@@ -98,3 +99,17 @@ def test_memory_grows_with_cells_that_have_records(three: Path, tmp_path: Path) 
         assert n_people == millions * 10**6
         beside.append(grown - 12 * n_cells)
     assert beside[1] - beside[0] <= GROWTH, beside
+
+
+SECONDS = 100  # of CPU
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # of wall time, on a busy machine
+def test_two_thousand_tracts_below_one_parent() -> None:
+    """Los Angeles has 2,205 tracts; a tolerance that floats cannot reach took half an hour there."""
+    n_tracts, seconds, done = measure(2_205)
+    assert n_tracts >= 2_205
+    assert seconds <= SECONDS, done
+    assert done.max_kkt_residual_persons <= 1e-5
+    assert (done.n_splits, done.n_roundings_optimal) == (1, done.n_roundings)

@@ -1,4 +1,4 @@
-"""The exact tree optimum against enumeration, cost tables, the flow and the plain exchange check."""
+"""Trees and chains of group sizes against enumeration, cost tables, flows and rationals; thousands where slow."""
 
 from fractions import Fraction
 
@@ -7,12 +7,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgsr import tree_of, tree_optimum
-from pgsr.estimators import TreeLeastSquares, descend, relaxed_histograms, split
+from pgsr import chain_optimum, cumulative_estimate, tree_of, tree_optimum
+from pgsr.comparison import Run, compare_runs
+from pgsr.estimators import (
+    TreeLeastSquares,
+    descend,
+    exceeds,
+    isotonic_rows,
+    isotonic_rows_real,
+    relaxed_histograms,
+    split,
+)
 from pgsr.group_checks import exchange_gain_plain
+from pgsr.synthetic_groups import synthesize
 from tests.helpers.depth import DEPTH
 from tests.oracles.exact_programs import full_table_optimum
-from tests.oracles.group_sizes import enumerate_model1, split_by_units, table_optimum, units_by_slope
+from tests.oracles.group_sizes import (
+    chain_by_tables,
+    enumerate_model1,
+    enumerate_model2,
+    isotonic_by_minmax,
+    split_by_units,
+    table_optimum,
+    units_by_slope,
+)
 
 
 @st.composite
@@ -151,3 +169,133 @@ def test_topdown_steps_are_each_optimal(instance):
             best = split_by_units(target, int(given_counts[g]))
             assert cost(given_counts[below].tolist(), target) == cost(best, target)
             assert given_counts[below].sum() == given_counts[g]
+
+
+@given(st.data())
+@settings(max_examples=400, deadline=None)
+def test_chain_is_that_of_tables(data):
+    """Ties, weights, bounds and the pinned end in every combination."""
+    n = data.draw(st.integers(1, 9))
+    y = data.draw(st.lists(st.integers(-15, 20), min_size=n, max_size=n))
+    tied = data.draw(st.lists(st.booleans(), min_size=n, max_size=n))
+    weights = data.draw(st.lists(st.integers(1, 4), min_size=n, max_size=n))
+    total, last = data.draw(st.integers(0, 14)), data.draw(st.booleans())
+    values, cost = chain_optimum(y, tied, total, weights, last=last)
+    assert chain_by_tables(y, tied, total, weights, last=last) == cost
+    assert all(a == b if tie else a <= b for a, b, tie in zip(values, values[1:], tied, strict=False))
+    assert 0 <= values.min() <= values.max() <= total
+    assert not last or total == values[-1]
+
+
+@given(st.lists(st.integers(-30, 30), min_size=1, max_size=12), st.integers(0, 25))
+@settings(max_examples=200, deadline=None)
+def test_isotonic_rows_match_the_max_min_formula(y, total):
+    """Integer pooling and its rounding against rationals; the float kernel on the same row."""
+    row = np.array([y])
+    out, real = np.empty_like(row), np.empty(row.shape)
+    isotonic_rows(row, total, out)
+    isotonic_rows_real(row.astype(float), np.zeros(1), np.full(1, float(total)), real)
+    assert isotonic_by_minmax(y, 0, total) == out[0].tolist()
+    assert np.all(np.abs(real - out) <= 0.5 + 1e-9)
+
+
+@given(
+    st.integers(-(2**55), 2**55), st.integers(1, 2**40), st.integers(-(2**55), 2**55), st.integers(1, 2**40)
+)
+@settings(max_examples=300, deadline=None)
+def test_means_are_compared_exactly(a, b, c, d):
+    """Products of these numbers overflow 64 bits; a wrong comparison pools the wrong blocks."""
+    assert (Fraction(a, b) >= Fraction(c, d)) == exceeds(a, b, c, d)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_cumulative_estimates_are_valid_and_bounded_by_the_optimum(data):
+    """Consistency, validity and faithfulness of M_c^dp and tracking, and no cost below the optimum."""
+    levels = data.draw(st.sampled_from([[[-1], [0, 0]], [[-1], [0]], [[-1], [0, 0], [0, 1]], [[-1]]]))
+    tree, n_sizes = tree_of(levels), data.draw(st.integers(1, 3))
+    cells = st.lists(st.integers(-6, 10), min_size=tree.n_nodes, max_size=tree.n_nodes)
+    noisy = np.array(data.draw(st.lists(cells, min_size=n_sizes, max_size=n_sizes)))
+    total = data.draw(st.integers(0, 4))
+    best = enumerate_model2(tree, noisy, total)
+    for options in ({"method": "M_c^dp"}, {}, {"rounds": 1}, {"admm": 20}, {"tail": True}):
+        found = cumulative_estimate(tree, noisy, total, **options)
+        assert found.consistent
+        assert found.counts.min() >= 0
+        assert total == found.counts[:, 0].sum()
+        if not options.get("tail"):
+            assert found.cost >= best
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_tail_counts_are_the_mirror_image(data):
+    """Tail answers must give the mirrored result of cumulative answers."""
+    tree = tree_of([[-1], [0, 0], [0, 0, 1]])
+    cells = st.lists(st.integers(-6, 12), min_size=6, max_size=6)
+    noisy = np.array(data.draw(st.lists(cells, min_size=3, max_size=3)))
+    up = cumulative_estimate(tree, noisy[::-1], 7)
+    assert np.array_equal(up.counts[::-1], cumulative_estimate(tree, noisy, 7, tail=True).counts)
+
+
+def random_tree(rng):
+    levels, width = [[-1]], 1
+    for _ in range(rng.integers(0, 5)):
+        width += int(rng.integers(0, 6))
+        parents = np.sort(
+            np.concatenate([np.arange(len(levels[-1])), rng.integers(0, len(levels[-1]), width)])
+        )
+        levels.append(parents[: max(width, len(levels[-1]))].tolist())
+        levels[-1] = sorted([*range(len(levels[-2])), *levels[-1][len(levels[-2]) :]])
+        width = len(levels[-1])
+    return tree_of(levels)
+
+
+@pytest.mark.slow
+def test_three_thousand_trees():
+    """Rare failures of pruning, window or price only show in numbers."""
+    rng = np.random.default_rng(3)
+    for _ in range(3000):
+        tree = random_tree(rng)
+        noisy = rng.integers(-20, 40, size=(int(rng.integers(1, 6)), tree.n_nodes))
+        total, weights = int(rng.integers(0, 80)), rng.integers(1, 8, tree.n_levels).tolist()
+        found = table_optimum(tree, noisy, total, weights)
+        assert found is not None
+        assert found[1] == tree_optimum(tree, noisy, total, weights)[1]
+
+
+@pytest.mark.slow
+def test_twenty_thousand_chains():
+    """The exact pooling against the table program, in every combination of ties, weights and bounds."""
+    rng = np.random.default_rng(4)
+    for _ in range(20_000):
+        n, total, last = int(rng.integers(1, 9)), int(rng.integers(0, 15)), bool(rng.integers(2))
+        y, tied = rng.integers(-10, 20, n).tolist(), (rng.random(n) < 0.4).tolist()
+        weights = rng.integers(1, 5, n).tolist()
+        assert (
+            chain_by_tables(y, tied, total, weights, last=last)
+            == chain_optimum(y, tied, total, weights, last=last)[1]
+        )
+
+
+@pytest.mark.slow
+def test_tracking_loses_nothing_to_histograms_on_the_census_shape():
+    """In persons tracking is nearer than M_c^dp at every level at epsilon 1, with L1 within 5 %."""
+    made = synthesize("census")
+    runs = [Run("M_c^dp"), Run("tracking")]
+    base, ours = compare_runs(made.hierarchy.tree, made.counts, [Fraction(1)], runs=runs, repeats=2, seed=5)
+    assert all(b >= o for b, o in zip(base.emd, ours.emd, strict=True))
+    assert all(o <= 1.05 * b for b, o in zip(base.l1, ours.l1, strict=True))
+
+
+@pytest.mark.slow
+def test_shrinkage_to_the_parent_gains_on_the_census_shape():
+    """At epsilon 1/10 counties gain at least a tenth over tracking, and no level loses more than a tenth."""
+    made = synthesize("census")
+    runs = [Run("tracking"), Run("posterior", public=True)]
+    base, ours = compare_runs(
+        made.hierarchy.tree, made.counts, [Fraction(1, 10)], runs=runs, repeats=2, seed=5
+    )
+    assert ours.l1[-1] <= 0.9 * base.l1[-1]
+    assert ours.emd[-1] <= 0.9 * base.emd[-1]
+    assert all(o <= 1.1 * b for b, o in zip(base.emd, ours.emd, strict=True))

@@ -1,24 +1,45 @@
-"""Whole releases in sections: all that reads a release says the same of one cut into parts as of one that is not."""
+"""Releases in sections: writer and verifier cut alike, all readers say the same, slices cost little."""
 
+import pickle
 import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import topdown
 from tests.helpers.extension import make_land
 from tests.helpers.folders import files
 from tests.helpers.interval_census import release
+from tests.helpers.ledgers import with_ledger
 from tests.helpers.sections import cut_small
 from tests.helpers.small_release import edit_table, reseal
 from topdown.app import RunOptions, generate_release, interval, tables, verify_and_solve
+from topdown.app.pipeline import measure_release
+from topdown.formats import InvariantRules
 from topdown.measure import read_microdata
+from topdown.model import Geography, Level, sections_of
 from topdown.plan import load_context, prepare
 from topdown.practice import open_truth
-from topdown.verify import verify
-
-pytestmark = pytest.mark.slow
+from topdown.practice.synth import synth
+from topdown.solve import (
+    MeasurementParts,
+    Tally,
+    checkpoint_spans,
+    make_partitioner,
+    node_runs,
+    open_release,
+    unpack_nodes,
+)
+from topdown.solve import solve_stage as solve
+from topdown.verify import Facts, Rules, Tree, bounds_by_level, file_sections, verify
+from topdown.workers import LocalWorker
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +54,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "whole", folder / "release"
 
 
+@pytest.mark.slow
 def test_all_readers_say_the_same(
     both: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +82,7 @@ def test_all_readers_say_the_same(
     assert truth.leaves.n_records == cut.microdata()["count"].sum()
 
 
+@pytest.mark.slow
 def test_an_interval_in_a_part_is_recomputed(
     both: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +97,7 @@ def test_an_interval_in_a_part_is_recomputed(
     assert {"V113"} == {f.code for f in found}
 
 
+@pytest.mark.slow
 def test_an_extension_keeps_a_base_in_sections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is carried of the base must be all of it, and each part where it belongs."""
     cut_small(monkeypatch)
@@ -102,3 +126,129 @@ def test_an_extension_keeps_a_base_in_sections(tmp_path: Path, monkeypatch: pyte
     parts[1].unlink()
     reseal(out)
     assert {"manifest", "base"} <= {check.name for check in verify(out).checks if not check.ok}
+
+
+def _random_tree(rng: np.random.Generator) -> Geography:
+    """Return a tree of 1 to 5 levels, some of whose nodes have many children."""
+    levels, n_above = [Level("l0", ("0",), np.zeros(1, dtype=np.int64))], 1
+    for depth in range(1, int(rng.integers(1, 6))):
+        children = rng.integers(1, rng.choice([2, 4, 12]), n_above)
+        parent = np.repeat(np.arange(n_above), children)
+        n_above = len(parent)
+        levels.append(Level(f"l{depth}", tuple(f"{depth}-{i:05d}" for i in range(n_above)), parent))
+    return Geography(tuple(levels))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_writer_and_verifier_cut_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A section that ends elsewhere for one of them would make every large release fail, or hide a moved part."""
+    rng = np.random.default_rng(seed)
+    n_cut = 0
+    for _ in range(50):
+        geography = _random_tree(rng)
+        cut_small(monkeypatch, int(rng.integers(1, 9)), n_section := int(rng.integers(1, 30)))
+        tree = Tree(
+            geography.level_names,
+            tuple(pa.array(list(level.codes), pa.string()) for level in geography.levels),
+            tuple(level.parent for level in geography.levels),
+            Facts({}),
+        )
+        ours, theirs = sections_of(geography), file_sections(tree)
+        assert (ours.cut, len(ours)) == (theirs.level, theirs.n_sections)
+        assert [list(at) for at in ours.first] == [at.tolist() for at in theirs.first]
+        sizes = np.diff(ours.first[-1])
+        assert sizes.sum() == len(geography.leaves)
+        assert (sizes[:-1] >= n_section).all()
+        held = rng.integers(0, 9, tree.n_leaves)
+        for above, added in zip(tree.ancestors, tree.sums(held), strict=True):
+            assert np.bincount(above, held).tolist() == added.tolist()
+        if len(ours) > 1:
+            n_cut += 1
+            assert 0 < ours.cut < len(geography.levels) - 1
+            assert ours.paths("t/x.parquet", ours.cut - 1) == ["t/x.parquet"]
+            assert ours.paths("t/x.parquet", ours.cut) == theirs.paths("t/x.parquet", ours.cut)
+    assert n_cut > 5
+
+
+def test_facts_in_few_bytes_are_added_up_in_eight() -> None:
+    """A bound of a nation that wraps around at 255 would be met by anybody."""
+    codes = tuple(pa.array(texts, pa.string()) for texts in (["0"], ["00", "01"]))
+    parents = (np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64))
+    tree = Tree(("land", "block"), codes, parents, Facts({"homes": np.array([200, 100], dtype=np.uint8)}))
+    stated = {"name": "homes", "cells": [], "basis": {"legal_basis": "law", "decided_by": "", "date": ""}}
+    least, zero = stated | {"column": "homes", "per": 2}, stated | {"columns": ["homes", "homes"]}
+    kinds = {"exact": [], "at_least": [least], "none_where_zero": [zero], "never": []}
+    head = dict.fromkeys(("name", "title", "schema", "source"), "toy")
+    rules = Rules.of_plan(msgspec.convert(head | kinds, InvariantRules))
+    bounds = bounds_by_level(tree, rules.bounds[0])
+    assert bounds is not None
+    assert [at.tolist() for at in bounds] == [[600], [400, 200]]
+    assert tree.facts.at(slice(1, 2))["homes"].tolist() == [100]
+    closed = rules.closing[0].closed(tree.facts, tree.n_leaves)
+    assert closed.tolist() == [False, False]
+
+
+SHARE = 0.05  # of the function calls below the cut
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Return how many parts are opened and row groups read; both count again from nothing when cleared."""
+    counted = Counter[str]()
+    for name in ("_part", "_read"):
+        monkeypatch.setattr(MeasurementParts, name, _counting(getattr(MeasurementParts, name), counted, name))
+    return counted
+
+
+def _counting(function: Callable[..., Any], counted: Counter[str], name: str) -> Callable[..., Any]:
+    def called(*args: Any) -> Any:
+        counted[name] += 1
+        return function(*args)
+
+    return called
+
+
+def _calls(work: Callable[[], Any]) -> tuple[Any, int]:
+    """Return what some work returns, and how many functions it called: its cost, the same on every machine."""
+    n = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal n
+        n += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        found = work()
+    finally:
+        sys.setprofile(None)
+    return found, n
+
+
+@pytest.mark.slow
+def test_slices_cost_little(tmp_path: Path, read: Counter[str]) -> None:
+    """A worker that opens every file for every slice, or derives again what all share, spends its time on that."""
+    prepared = prepare(with_ledger(synth(tmp_path, people=200_000, seed=5).run_file))
+    release = tmp_path / "release"
+    measure_release(prepared, release)
+    walk = open_release(release, load_context(release))
+    cutter, geography = make_partitioner(walk), walk.context.geography
+    cut, run_leaves = solve.choose_cut(geography, 1)
+    rows = solve._solve_above(cutter, LocalWorker(cutter.state), cut, 1, lambda _: None).rows
+    read.clear()
+    walk.below(cut, unpack_nodes(rows), Tally())
+    at_once = dict(read)
+    read.clear()
+    opener, own, solving, n_runs = pickle.loads(pickle.dumps(cutter.state)), 0, 0, 0  # noqa: S301 -- our own
+    for run in node_runs(geography, checkpoint_spans(geography, cut)[0], run_leaves, rows):
+
+        def opened(run: Any = run) -> tuple[Any, Any]:
+            part, firsts = cutter.cut(cut, run.span.first, run.span.last)
+            sent = pickle.loads(pickle.dumps((part, solve.renumbered(unpack_nodes(run.rows), -firsts[cut]))))  # noqa: S301
+            return opener.open(sent[0])[0], sent[1]
+
+        (alone, nodes), n_opening = _calls(opened)
+        _, n_solving = _calls(lambda alone=alone, nodes=nodes: alone.below(cut, nodes, Tally()))
+        own, solving, n_runs = own + n_opening, solving + n_solving, n_runs + 1
+    assert n_runs > 2
+    assert dict(read) == at_once
+    assert own <= SHARE * (own + solving), (own, solving, n_runs)

@@ -1,4 +1,4 @@
-"""Limits on kinds of cells: against enumeration, both ways of writing them, and the projection on them."""
+"""Limits on kinds of cells and exact tables at any level, against enumeration and by both ways of writing them."""
 
 from itertools import permutations, product
 
@@ -8,9 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH
+from tests.helpers.exact_tables import N_CELLS, Case
 from tests.helpers.polytopes import limit_excess, make_polytopes, node_vectors, project
 from tests.oracles import solver_twins as reference
-from topdown.model import NO_LIMIT, ConstraintSystem, SplitConstraints, from_prefixes, split_constraints
+from topdown.model import (
+    NO_LIMIT,
+    LimitUse,
+    SplitConstraints,
+)
 from topdown.solve import (
     child_totals,
     least_change,
@@ -99,58 +104,77 @@ def test_projection_is_the_closest_point(seed: int, exact: int | None, caps: boo
     ).all()  # the rays, where there is no limit
 
 
-def test_the_college_town_of_the_paper() -> None:
-    """Census TopDown, Example 1: two polytopes of 98, female and co-ed dorms in one, male and co-ed in the other."""
-    polytopes = college_town()
-    limits = polytopes.limits(0, np.array([0]))
-    f, c, m = polytopes.partition.of_cell
-    for vector in product(range(0, 197, 7), range(0, 197, 7)):
-        female, coed = vector
-        held = np.zeros((3, 1), dtype=np.int64)
-        held[[f, c, m], 0] = female, coed, 196 - female - coed
-        stated = female + coed >= 98 and held[m, 0] + coed >= 98 and held.min() >= 0
-        assert (limit_excess(limits, held)[0] <= 0) == stated
-    wrong = np.zeros((3, 1), dtype=np.int64)
-    wrong[[f, c, m], 0] = 48, 49, 99
-    assert limit_excess(limits, wrong)[0] == 1
+table_seeds = st.integers(0, 10_000_000)
 
 
-def college_town() -> SplitConstraints:
-    """Return the paper's town: open dorms by region, region totals exact."""
-    leaf_open = np.array([[True, True, False], [False, True, True]])
-    rules = ConstraintSystem(
-        class_of_cell=np.arange(3),
-        open=(np.ones((1, 3), dtype=bool), leaf_open),
-        bound_cells=(),
-        lower=(np.zeros((1, 0), dtype=np.int64), np.zeros((2, 0), dtype=np.int64)),
-        cap_cells=(),
-        caps=np.zeros((2, 0), dtype=np.int64),
-    )
-    tree = from_prefixes(("town", "region"), (0, 1), ("1", "2"))
-    return split_constraints(rules.partition(), rules, tree, {0: np.array([196]), 1: np.array([98, 98])})
+def enforced(case: Case, polytopes: SplitConstraints, depth: int, node: int, cells: np.ndarray) -> np.ndarray:
+    """Tell which tables (n, n_cells) satisfy what the solver enforces at a node below the root."""
+    kinds, rules = polytopes.partition, case.rules
+    fits = ~cells[:, ~rules.open[depth][node, rules.class_of_cell]].any(axis=1)
+    if depth in polytopes.totals:
+        fits &= cells.sum(axis=1) == polytopes.totals[depth][node]
+    if polytopes.decided(depth) is LimitUse.KEPT:
+        held = np.zeros((kinds.n_kinds, len(cells)), dtype=np.int64)
+        inside = kinds.of_cell >= 0
+        np.add.at(held, kinds.of_cell[inside], cells[:, inside].T)
+        limits = polytopes.limits(depth, np.array([node]))
+        return fits & (limit_excess(np.repeat(limits, len(cells), axis=0), held) <= 0)
+    for group, low in zip(rules.bound_cells, rules.lower[depth][node], strict=True):
+        fits &= cells[:, group].sum(axis=1) >= low
+    return fits
 
 
-def test_seven_counties_and_three_combinations() -> None:
-    """Section 7.3: types A, B, C in seven counties, combinations AC, AB and C; limits are the flow's cuts."""
-    combos = {"AC": (900, 700, 500), "AB": (120, 80, 60), "C": (2000,)}
-    leaf_open = np.array([[t in name for t in "ABC"] for name, people in combos.items() for _ in people])
-    totals = np.array([n for people in combos.values() for n in people])
-    rules = ConstraintSystem(
-        class_of_cell=np.arange(3),
-        open=(np.ones((1, 3), dtype=bool), leaf_open),
-        bound_cells=(np.array([1, 0, 0], dtype=bool), np.array([0, 1, 0], dtype=bool)),
-        lower=(np.array([[11, 4]]), np.array([[3, 0], [1, 0], [2, 0], [2, 1], [2, 1], [1, 2], [0, 0]])),
-        cap_cells=(),
-        caps=np.zeros((7, 0), dtype=np.int64),
-    )
-    tree = from_prefixes(("two states", "county"), (0, 1), tuple("1234567"))
-    polytopes = split_constraints(rules.partition(), rules, tree, {0: np.array([totals.sum()]), 1: totals})
-    a, b, c = polytopes.partition.of_cell
-    limits = polytopes.limits(0, np.array([0]))[0]
-    assert limits[1 << a] == 2100 + 260 - 4
-    assert limits[1 << b] == 260 - 5
-    assert limits[1 << c] == 2100 - 6 + 2000
-    assert limits[(1 << a) | (1 << b)] == 2100 + 260
-    assert (
-        polytopes.arcs(0, 0).n_nodes == 1 + 3 + 3 + 2 + 1
-    )  # all, kinds, combinations, bounded types in them
+@pytest.mark.deep
+@given(table_seeds, st.sampled_from([1, 2, 0]), st.booleans())
+@settings(max_examples=150 * DEPTH, deadline=None)
+def test_accepted_tables_are_complete(seed: int, depth: int, together: bool) -> None:
+    """A table too many cannot be split below, one too few is error without cause; at the root, and below."""
+    case = Case(seed, n_leaves=3 if depth == 0 else 4, together=together)
+    kept = case.arrangement()
+    if kept is None:
+        return
+    polytopes = case.polytopes(kept)
+    most = 2 if depth else 3
+    truth = case.node_tables(depth, 0, most)
+    candidates = np.array(list(product(range(most + 1), repeat=N_CELLS)), dtype=np.int64)
+    fits = enforced(case, polytopes, depth, 0, candidates)
+    if depth == 0 and kept.root.tells_more:
+        answers = case.answers_of(kept.root, 1)[0]
+        for answer, n in enumerate(answers):
+            fits &= candidates[:, kept.root.labels == answer].sum(axis=1) == n
+    for cells, found in zip(candidates, fits, strict=True):
+        assert found == (tuple(cells.tolist()) in truth), (cells, kept)
+
+
+@pytest.mark.deep
+@given(table_seeds, st.sampled_from([0, 1, 2]), st.booleans())
+@settings(max_examples=75 * DEPTH, deadline=None)
+def test_the_network_of_exact_tables_says_the_same_as_the_limits(
+    seed: int, depth: int, together: bool
+) -> None:
+    """Rounding trusts the network, least squares the limits: a difference would end in a broken promise."""
+    case = Case(seed, together=together)
+    kept = case.arrangement()
+    if kept is None or not kept.split.tells_more:
+        return
+    polytopes = case.polytopes(kept)
+    k = polytopes.partition.n_kinds
+    if not k or (depth > kept.depth and polytopes.decided(depth) is not LimitUse.KEPT):
+        return
+    limits, arcs = polytopes.limits(depth, np.array([0])), (polytopes.arcs(depth, 0),)
+    totals = child_totals(polytopes, depth, np.array([0]))
+    for vector in np.random.default_rng(seed).integers(0, 4, (20, k)):
+        found = least_change(np.arange(k), arcs, totals, np.arange(k), np.arange(k), np.arange(k), vector)
+        inside = limit_excess(limits, vector[:, None])[0] <= 0
+        if totals[0] >= 0 and vector.sum() != totals[0]:
+            inside = False
+        assert (found is not None and found[1] == 0) == inside
+
+
+def test_enough_cases_are_accepted_and_refused() -> None:
+    """The tests above prove nothing if nearly every draw is refused, or has no table between root and leaves."""
+    kept = [Case(seed, together=bool(seed % 2)).arrangement() for seed in range(600)]
+    assert sum(k is None for k in kept) > 60
+    assert sum(k is not None and k.split is not None for k in kept) > 100
+    assert sum(k is not None and k.root is not None for k in kept) > 100
+    assert sum(k is not None and k.split is not None and k.root is not None for k in kept) > 20

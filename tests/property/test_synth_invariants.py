@@ -1,4 +1,4 @@
-"""Whatever the schema and the invariants, made-up records meet them: checked row by row in plain Python."""
+"""Whatever the schema and the invariants, made-up records meet them, and parts are shared out to the last person."""
 
 import csv
 import gzip
@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from tests.helpers.depth import repeats
 from tests.helpers.rule_twins import TWINS
 from topdown.errors import ConfigError
 from topdown.model import KINDS
-from topdown.practice.synth import synth
+from topdown.practice.synth import apportion, synth
 
 NO_PLACE = ("C063", "C064")  # no made-up person can meet these constraints, and synth says so
 COLUMNS = ("k1", "k2", "k3")
@@ -114,3 +115,18 @@ def test_made_up_records_meet_any_invariants(
                 facts = {name: int(value) for name, value in leaf.items() if name != "geocode"}
                 least, most = TWINS[kind].ends(rule, facts)
                 assert least <= held <= most
+
+
+@given(
+    total=st.integers(0, 10**7),
+    weights=st.lists(st.floats(0, 1e6, allow_subnormal=False), min_size=1, max_size=60).filter(
+        lambda w: sum(w) > 1e-3
+    ),
+)
+def test_parts_sum_and_stay_close(total: int, weights: list[float]) -> None:
+    """A made-up census would have another number of people than asked for."""
+    given_weights = np.array(weights)
+    parts = apportion(total, given_weights)
+    assert total == int(parts.sum())
+    assert (parts >= 0).all()
+    assert np.abs(parts - total * given_weights / given_weights.sum()).max() <= 1 + 1e-6

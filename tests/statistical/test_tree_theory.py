@@ -1,11 +1,13 @@
-"""Deviations of the whole-tree estimate against linear TopDown on the real fan-outs of Rhode Island."""
+"""What theory says of the whole-tree estimate on Rhode Island, and what `topdown tune` gives for it."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.helpers.tree_census import on_one_pattern
+from topdown.app import mean_deviations, tune
 from topdown.plan import PublicContext, RunFileAnswers, prepare, run_file_text
 from topdown.practice.uniform_deviations import uniform_deviations
 from topdown.solve import product_query
@@ -99,3 +101,35 @@ def test_the_tree_gains_what_theory_says(tmp_path: Path) -> None:
     places = [(level, query) for level in LEVELS for query in QUERIES]
     for theory, by_model in ((tree, model.deviations(shares)), (plain, model.linear(shares))):
         assert [theory[at] for at in places] == pytest.approx(by_model.ravel().tolist(), rel=1e-7, abs=1e-2)
+
+
+GOALS = {("tract", "total"): "39/50", ("block", "total"): "4/5", ("block", "detailed"): "17/20"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not DATA.is_dir(), reason="../shared with the Rhode Island blocks is not beside the checkout"
+)
+def test_the_settings_are_what_tune_gives(tmp_path: Path) -> None:
+    """Settings edited by hand, or made for other goals than their header says, would not be what they claim."""
+    answers = RunFileAnswers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
+    files = DATA / "persons.csv.gz", DATA / "blocks.csv.gz"
+    for name in ("pl94_2020_tree", "pl94_tuned"):
+        run = tmp_path / f"{name}.toml"
+        run.write_text(run_file_text("pl94", name, *files, run, LEVELS, answers), encoding="utf-8")
+    goals = [
+        f'[[goal]]\nlevel = "{level}"\nquery = "{query}"\ngoal = "{goal}"\n'
+        for (level, query), goal in GOALS.items()
+    ]
+    (tmp_path / "goals.toml").write_text('type = "topdown.goals"\nversion = 1\n' + "".join(goals))
+    made = tune(
+        tmp_path / "pl94_2020_tree.toml", tmp_path / "new.toml", goals=tmp_path / "goals.toml"
+    ).document
+    bundled = prepare(tmp_path / "pl94_tuned.toml").context
+    assert made.loss == f"{bundled.plan.loss}"
+    for level, new in zip(bundled.plan.levels, made.levels, strict=True):
+        assert abs(Fraction(new.after) - level.share) < Fraction(1, 500)
+    expected = {(at.level, at.query): at.stddev for at in mean_deviations(bundled)}
+    assert [at.after for at in made.deviations] == pytest.approx(list(expected.values()), rel=0.02, abs=1e-3)
+    worse = {(at.level, at.query) for at in made.deviations if at.after > at.before}
+    assert worse <= {("state", "hhgq"), ("state", "hhinstlevels"), ("county", "hhgq"), ("tract", "detailed")}

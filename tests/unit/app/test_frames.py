@@ -141,13 +141,10 @@ def broken(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
 
 WRONG: dict[str, Callable[[pd.DataFrame], Any]] = {
     "D031": lambda frame: broken(frame, "sex", TELLTALE),
-    "D030": lambda frame: broken(frame, "geocode", TELLTALE),
     "D032": lambda frame: frame.assign(count=frame["count"].astype(str).where(frame.index != 5, TELLTALE)),
     "D024": lambda frame: frame.assign(count=frame["count"] + 0.5),
     "D021": lambda frame: broken(frame.assign(count=frame["count"].astype(object)), "count", TELLTALE),
-    "D022": lambda frame: frame[:0],
     "D041": lambda frame: frame.drop(columns="count"),
-    "D023": lambda frame: frame.drop(columns="sex"),
     "D040": lambda frame: frame.assign(income=TELLTALE),
     "C250": lambda frame: frame.to_numpy(),
 }

@@ -123,7 +123,7 @@ def test_a_second_stop_does_not_tear_what_the_first_one_began(number):
 )
 def test_a_program_can_be_stopped_while_it_is_loaded(tmp_path, program, arguments):
     """In the first fifth of a second Ctrl-C ended every command in a traceback, SIGTERM without a word."""
-    for step in (*range(1, 100, 45), *range(100, 700, repeats(200, 40))):
+    for step in (*range(1, 100, repeats(90, 45)), *range(100, 700, repeats(300, 40))):
         number = STOP_SIGNALS[step % 3]
         done = stopped_at_import(step, number, program, *arguments, folder=tmp_path)
         if not (tmp_path / "stopped").exists():

@@ -1,21 +1,28 @@
-"""Error of a release against the truth: by hand, without error, with a planted shift or a broken promise."""
+"""Error of a release against the truth: by hand, beside dense sums, with a broken promise, and as a private file."""
 
 import gzip
+import json
 from collections.abc import Callable
 from math import sqrt
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from topdown.errors import CertificateError, ConfigError, DataError
 from topdown.measure import (
+    QUANTILES,
+    ErrorStatistics,
     LeafCounts,
     RecordsForm,
     evaluate,
     evaluated_queries,
     invariant_exactness,
     load_records,
+    subtract_truth,
+    summed_total_variation,
+    write_evaluation,
 )
 from topdown.measure import evaluation as beside_truth
 from topdown.measure.evaluation import _evaluate_level
@@ -216,3 +223,85 @@ def test_an_evaluation_by_stretches_is_the_whole_one(tmp_path: Path, monkeypatch
         found.append((levels, invariant_exactness(both)))
     assert found[0] == found[1]
     assert len(list(context.geography.stretches(2, 7))) == 10
+
+
+@pytest.fixture
+def release(run: Path, truth: Rows, release_of: Build) -> Path:
+    return release_of(run, truth)
+
+
+@pytest.fixture
+def document(run: Path, release: Path) -> dict[str, Any]:
+    return evaluate(release, run.parent / "records.csv")
+
+
+def test_file_is_whole_and_private(document: dict[str, Any], tmp_path: Path, release: Path) -> None:
+    """Others on the machine could read the errors."""
+    out = tmp_path / "evaluation.json"
+    write_evaluation(document, out, release)
+    assert document == json.loads(out.read_text(encoding="utf-8"))
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert [p.name for p in tmp_path.glob("evaluation*")] == ["evaluation.json"]
+
+
+@pytest.mark.parametrize(
+    "inside", ["evaluation.json", "tables/evaluation.json", "../release/evaluation.json"]
+)
+def test_never_inside_the_release(inside: str, document: dict[str, Any], release: Path) -> None:
+    """A confidential file would be published with the release."""
+    with pytest.raises(ConfigError) as error:
+        write_evaluation(document, release / inside, release)
+    assert error.value.code == "C067"
+    assert not (release / "evaluation.json").exists()
+
+
+def test_never_inside_the_release_through_a_link(
+    document: dict[str, Any], release: Path, tmp_path: Path
+) -> None:
+    """A symbolic link would lead around the rule."""
+    (tmp_path / "elsewhere").symlink_to(release, target_is_directory=True)
+    with pytest.raises(ConfigError):
+        write_evaluation(document, tmp_path / "elsewhere" / "e.json", release)
+
+
+def sparse(dense: np.ndarray) -> Histogram:
+    node, cell = np.nonzero(dense)
+    return Histogram.build(*dense.shape, node, cell, dense[node, cell])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sparse_equals_dense(seed: int) -> None:
+    """Zeros that are not stored would be forgotten in an average, a quantile or a distance."""
+    rng = np.random.default_rng(seed)
+    shape = (int(rng.integers(1, 9)), int(rng.integers(1, 7)))
+    a, b = (rng.poisson(rng.choice([0.2, 3.0]), shape) for _ in range(2))
+    errors, cut = ErrorStatistics(), int(rng.integers(0, shape[0] + 1))
+    for part in (slice(0, cut), slice(cut, shape[0])):
+        errors.add(subtract_truth(sparse(a[part]), sparse(b[part])).count, a[part].size)
+    got = errors.summary()
+    error = (a - b).reshape(-1)
+    size = np.sort(np.abs(error))
+    expected = [np.abs(error).mean(), np.sqrt((error**2).mean()), error.mean(), np.abs(error).sum()]
+    assert pytest.approx(expected) == [got["mae"], got["rmse"], got["bias"], got["l1"]]
+    quantiles = {str(q): int(np.quantile(size, q / 100, method="inverted_cdf")) for q in QUANTILES}
+    assert quantiles | {"max": int(size[-1])} == got["quantiles"]
+    distances = []
+    for left, right in zip(a, b, strict=True):
+        if left.sum() and right.sum():
+            distances.append(float(np.abs(left / left.sum() - right / right.sum()).sum() / 2))
+        elif left.sum() or right.sum():
+            distances.append(1.0)
+    assert (pytest.approx(sum(distances)), len(distances)) == summed_total_variation(sparse(a), sparse(b))
+
+
+def test_squares_do_not_overflow() -> None:
+    """A nation's error would wrap around in 64-bit integers."""
+    errors = ErrorStatistics()
+    errors.add(np.array([3_000_000_000, -3_000_000_000] * 9), 18)
+    assert pytest.approx(errors.summary()["rmse"]) == 3e9
+
+
+def test_nothing_compared() -> None:
+    """A level without nodes of a kind would divide by zero."""
+    empty = ErrorStatistics().summary()
+    assert (empty["mae"], empty["quantiles"]["max"]) == (0, 0)  # type: ignore[index]

@@ -1,27 +1,39 @@
-"""Bad records are refused before anything is spent, in words that say nothing about anybody."""
+"""Bad records are refused before anything is spent, in words that say nothing about anybody; values without labels."""
 
+import copy
 import gzip
+import pickle
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from msgspec import structs
 
 from tests.helpers.ledgers import n_intents
+from tests.helpers.small_release import run_file
 from tests.unit.measure.conftest import HEADER
-from topdown.errors import DataError
-from topdown.inputs import file_formats, text_columns
+from topdown.errors import ConfigError, DataError, TopdownError
+from topdown.inputs import ValueLabels, bands_among, bands_from, check_values, file_formats, text_columns
 from topdown.measure import (
+    PLAIN_FORM,
     PRIVATE_LIST,
     RecordsForm,
+    Refused,
     SortedRuns,
     load_records,
     measure,
+    read_or_refuse,
     read_records,
     records_form,
 )
+from topdown.measure import records as labels
+from topdown.model import Schema
+from topdown.plan import prepare
 
 SECRETS = ("CANARY", "987654321", "-77", "3.25", "1e3", "1104", "row ")
 
@@ -254,3 +266,163 @@ def test_a_row_with_count_zero_holds_nobody(toy):
     assert load_records(toy.records, context).open_counts().whole().n_records == sum(
         int(r[4]) for r in toy.rows
     )
+
+
+LABELS = ("0-17", "18-64", "65+", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        (ValueLabels(bands=("0-17", "19+")), "C336"),
+        (ValueLabels(bands=("0-17", "17+")), "C336"),
+        (ValueLabels(bands=("65+", "0-64")), "C336"),
+        (ValueLabels(bands=("0-17", "young")), "C335"),
+        (ValueLabels(bands=("0-17", "18+")), "C337"),
+        (ValueLabels(labels={"M": "male"}), "C337"),
+        (ValueLabels(blank="none"), "C337"),
+    ],
+)
+def test_values_without_a_label_or_with_two_are_refused_beforehand(values, code):
+    """A gap between two bands would lose the people in it, or stop a run after its noise."""
+    with pytest.raises(ConfigError) as refused:
+        check_values(values, "age", LABELS)
+    assert refused.value.code == code
+
+
+def test_every_number_has_the_band_it_lies_in():
+    """An end that is off by one moves a year of people to other labels."""
+    values = ValueLabels(bands=bands_from([0, 18, 65]), blank="unknown")
+    for number in (*range(120), 999_999_999):
+        expected = "0-17" if number < 18 else "18-64" if number < 65 else "65+"
+        assert expected == values.label_of(str(number)) == values.label_of(f"0{number}"[:9])
+    assert [values.label_of(text) for text in ("", "65+", "-3", "1.5", " 7")] == [
+        "unknown",
+        "65+",
+        "-3",
+        "1.5",
+        " 7",
+    ]
+
+
+def test_labels_that_are_bands_are_seen(tmp_path):
+    """Single years are labels themselves, and bands with a gap cannot cover a register."""
+    assert bands_among(LABELS) == LABELS[:3]
+    assert bands_among(("0", "1", "2")) == ()
+    assert bands_among(("0-4", "10-14")) == ()
+
+
+def test_records_of_codes_are_counted_as_their_labels(tmp_path: Path) -> None:
+    """Codes counted under another label, or a blank as none, are a wrong census."""
+    (tmp_path / "leaves.csv").write_text("geocode,homes,dormitories,barracks\n123,9,0,0\n")
+    (tmp_path / "run.toml").write_text(run_file())
+    context = prepare(tmp_path / "run.toml").context
+    names = [a.name for a in context.plan.schema.attributes]
+    first = {a.name: a.labels[0] for a in context.plan.schema.attributes}
+    header = "geocode," + ",".join(names)
+    plain, coded = tmp_path / "plain.csv", tmp_path / "coded.csv"
+    row = ["123", *first.values()]
+    plain.write_text(header + "\n" + ",".join(row) + "\n")
+    coded.write_text(header + "\n" + ",".join(["123", "", *["x"] * (len(names) - 1)]) + "\n")
+    values = {name: ValueLabels(labels={"x": first[name]}, blank=first[name]) for name in names}
+    found = [
+        load_records(path, context, RecordsForm(has_count=False, values=of), list_errors=False).open_counts()
+        for path, of in ((plain, {}), (coded, values))
+    ]
+    assert found[0].key.tolist() == found[1].key.tolist()
+    with pytest.raises(DataError) as refused:
+        load_records(coded, context, RecordsForm(has_count=False), list_errors=False)
+    assert refused.value.code == "D031"
+
+
+TELLTALE = "CANARY-4711"
+
+
+def talk(*_: object) -> None:
+    """Fail as a library does that quotes what it read."""
+    record = [TELLTALE]
+    raise KeyError(record[0])
+
+
+def refuse(*_: object) -> None:
+    """Fail because of a rule, with the record at hand."""
+    record = [TELLTALE]
+    raise Refused("D031", f"some of {len(record)} records have no label", column="sex", fix="correct them")
+
+
+def everything_carried(error: BaseException) -> str:
+    """Return all that a log could show of an error: texts, notes, errors before it, and local names of every frame."""
+    told = "".join(traceback.format_exception(error)) + repr(getattr(error, "__notes__", ()))
+    for one in (error, error.__context__, error.__cause__):
+        frames = traceback.walk_tb(one.__traceback__ if one else None)
+        told += "".join(repr(frame.f_locals) for frame, _ in frames if frame.f_globals is not globals())
+    return told + repr(error.__context__)
+
+
+@pytest.mark.parametrize(("read", "code"), [(talk, "X023"), (refuse, "D031")])
+def test_no_error_carries_a_record(tmp_path: Path, read: Callable[[], None], code: str) -> None:
+    """A traceback with the library's own words, or with local names, would take a record to a log."""
+    with pytest.raises(TopdownError) as caught:
+        read_or_refuse(tmp_path / "people.csv", read, "they could not be read", "nothing", list_errors=False)
+    error = caught.value
+    assert error.code == code
+    assert error.__context__ is None
+    assert error.__cause__ is None
+    assert TELLTALE not in everything_carried(error)
+    assert "people.csv" in str(error.file)
+
+
+def test_what_nobody_foresaw_says_what_it_spared(toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records and labels are read by two functions; each must end in the same error, and say what did not happen."""
+    prepared = toy.prepare()
+    monkeypatch.setattr(Schema, "cells", talk)
+    monkeypatch.setattr(labels, "_values_in_batch", talk)
+    for read, spared in (
+        (lambda: load_records(prepared.records_path, prepared.context), "nothing was spent"),
+        (
+            lambda: labels.confirmed_labels(prepared.records_path, PLAIN_FORM, lambda _, names: names),
+            "nothing was written",
+        ),
+    ):
+        with pytest.raises(TopdownError) as caught:
+            read()
+        assert caught.value.code == "X023"
+        assert caught.value.fix.endswith(spared)
+        assert "(KeyError)" in str(caught.value)
+        assert TELLTALE not in everything_carried(caught.value)
+
+
+def test_what_is_read_is_returned(tmp_path: Path) -> None:
+    """A box around reading must not keep what was read."""
+    found = object()
+    assert read_or_refuse(tmp_path, lambda: found, "", "", list_errors=False) is found
+
+
+@pytest.mark.parametrize("show", [repr, str, format, lambda c: f"{c!r:>80}", lambda c: f"{[c]}".strip("[]")])
+def test_printing_shows_nothing(toy, show):
+    """A log line or a traceback with locals must not print counts."""
+    box = load_records(toy.records, toy.prepare().context)
+    assert show(box).strip() == "<confidential records, not shown>"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        pickle.dumps,
+        copy.copy,
+        copy.deepcopy,
+        np.asarray,
+        np.array,
+        list,
+        len,
+        bool,
+        hash,
+        vars,
+        lambda c: c == c,
+    ],
+)
+def test_copying_and_converting_are_refused(toy, use):
+    """A pickle or an array is how records reach a temporary file."""
+    box = load_records(toy.records, toy.prepare().context)
+    with pytest.raises(TypeError):
+        use(box)

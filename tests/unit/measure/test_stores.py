@@ -108,10 +108,9 @@ def test_control_totals_hold_for_every_form(toy, kind):
     table, context = spelt(toy, kind), toy.prepare().context
     rows, people = len(toy.rows), sum(int(row[-1]) for row in toy.rows)
     sha256 = hashlib.sha256(containing_file(table).read_bytes()).hexdigest()
-    for sound in ({}, {"rows": rows}, {"people": people}, {"rows": rows, "people": people, "sha256": sha256}):
-        load_records(table, context, totals=ControlTotals(**sound))
-    wrong = [("D081", {"rows": rows - 1}), ("D081", {"rows": rows + 1}), ("D081", {"people": people + 1})]
-    for code, totals in (*wrong, ("D081", {"rows": 0}), ("D080", {"sha256": "0" * 64})):
+    load_records(table, context, totals=ControlTotals(rows, people, sha256))
+    wrong = [("D081", {"rows": rows - 1}), ("D081", {"people": people + 1})]
+    for code, totals in (*wrong, ("D080", {"sha256": "0" * 64})):
         with pytest.raises(DataError) as raised:
             load_records(table, context, totals=ControlTotals(**totals))
         said = " ".join((str(raised.value), raised.value.fix, *map(str, raised.value.details)))

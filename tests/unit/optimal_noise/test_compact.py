@@ -1,23 +1,33 @@
-"""The linear program of the best noise: against every event written out, and against values computed elsewhere."""
+"""The linear program of the best noise: every event written out, the worst event, lower bounds by weak duality."""
 
+import math
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from topdown.errors import ConfigError
 from topdown.optimal_noise import (
+    ABSOLUTE,
+    SQUARE,
     Absolute,
     CompactLP,
     ErrorLoss,
+    Multiplier,
     NoSolutionError,
+    PiecewiseLinear,
     Pinball,
     Square,
     TableLoss,
     error_costs,
+    lower_bound,
+    shifts_of,
     solve_linear_program,
+    worst_at,
 )
 
 E1 = Fraction(2718281828459045, 10**15)
@@ -140,3 +150,169 @@ def test_losses_below_zero_or_falling_are_refused(make: object, error: type[Exce
     """A loss that falls outwards has no finite window that decides it."""
     with pytest.raises(error):
         make()
+
+
+def absolute(_: int, start: int | None, end: int | None) -> Fraction:
+    """|x| on cells of width 1/2."""
+    scaled = [None if x is None else Fraction(x, 2) for x in (start, end)]
+    return ABSOLUTE.infimum(*scaled)
+
+
+def multiplier(shift: int, cuts: list[int], weights: list[int]) -> Multiplier:
+    """Weights of tenths on the intervals between the cuts."""
+    steps = [(a, b, Fraction(w, 10)) for a, b, w in zip(cuts[:-1], cuts[1:], weights, strict=False) if w]
+    return Multiplier(0, 0, shift, tuple(steps), max([w for _, _, w in steps], default=Fraction(0)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.builds(
+            multiplier,
+            st.sampled_from([-2, -1, 1, 2]),
+            st.lists(st.integers(-9, 9), min_size=2, max_size=6, unique=True).map(sorted),
+            st.lists(st.integers(0, 10), min_size=5, max_size=5),
+        ),
+        max_size=4,
+    )
+)
+def test_any_weights_stay_below_a_private_law(multipliers: list[Multiplier]) -> None:
+    """A bound above the cost of some private noise would certify a falsehood."""
+    delta, growth = Fraction(1, 4), Fraction(2)  # uniform on [-2, 2): moved by up to 1, excess at most 1/4
+    assert lower_bound(multipliers, delta, growth, 1, absolute) <= ABSOLUTE.mean(Fraction(-2), Fraction(0))
+
+
+def test_half_lines_give_the_known_bound() -> None:
+    """Weights on two half lines prove P(X = 0) cannot be too large; the number is worked out by hand."""
+    ahead = Multiplier(0, 0, 2, ((-1, 40, Fraction(1, 10)),), Fraction(1, 10))
+    bound = lower_bound([ahead, ahead.mirrored()], Fraction(1, 10), Fraction(2), 1, absolute)
+    # [-1, 1): 0 + 1/5 - 2/5 + 2/5 or less by cell; below -1 the loss 1/2 - 2/5 + ... decides
+    outcomes = [
+        absolute(0, a, a + 1)
+        + Fraction(1, 10) * ((-1 <= a < 40) + (-40 <= a < 1))
+        - Fraction(2, 10) * ((-3 <= a < 38) + (-38 <= a < 3))
+        for a in range(-60, 60)
+    ]
+    assert min(outcomes) - Fraction(2, 100) == bound
+
+
+@pytest.mark.parametrize(
+    ("steps", "ceiling"),
+    [
+        (((0, 1, Fraction(-1)),), 1),
+        (((0, 1, Fraction(2)),), 1),
+        (((0, 2, Fraction(1)), (1, 3, Fraction(1))), 1),
+    ],
+    ids=["negative", "above the ceiling", "overlapping"],
+)
+def test_what_is_no_weight_is_refused(steps: tuple, ceiling: int) -> None:
+    """With any of these the bound is not a bound."""
+    with pytest.raises(ValueError, match="multiplier"):
+        Multiplier(0, 0, 1, steps, Fraction(ceiling))
+
+
+def test_means_and_infima_of_losses() -> None:
+    """A mean below or an infimum above the true one turns a bound into a guess."""
+    bowl = PiecewiseLinear(
+        ((Fraction(-1), Fraction(3)), (Fraction(1), Fraction(1))), Fraction(-1), Fraction(2)
+    )
+    for loss in (ABSOLUTE, SQUARE, bowl):
+        for lo, hi in ((-3, -1), (-2, 1), (0, 2), (1, 4)):
+            n = 240
+            grid = [Fraction(lo) + Fraction((2 * i + 1) * (hi - lo), 2 * n) for i in range(n)]
+            values = [loss.at(x) for x in grid]
+            assert abs(loss.mean(Fraction(lo), Fraction(hi)) - sum(values) / n) < Fraction(1, 1000)
+            assert 0 <= min(values) - loss.infimum(Fraction(lo), Fraction(hi)) < Fraction(1, 10)
+        assert loss.infimum(None, Fraction(-3)) == loss.at(Fraction(-3))
+        assert loss.infimum(Fraction(3), None) == loss.at(Fraction(3))
+
+
+def test_a_loss_that_falls_without_end_is_refused() -> None:
+    """Its infimum would be minus infinity, which no bound survives."""
+    for slopes in ((1, 1), (-1, -1)):
+        with pytest.raises(ValueError, match="falls"):
+            PiecewiseLinear(((Fraction(0), Fraction(0)),), *map(Fraction, slopes))
+
+
+def plain_excess(
+    points: list[int], above: list[Fraction], below: list[Fraction], e: Fraction, shift: Fraction
+):
+    """Add up what every elementary piece contributes; each cell is looked up from scratch."""
+    ends = sorted({*map(Fraction, points), *(p + shift for p in points)})
+    total = Fraction(0)
+    for lo, hi in pairwise(ends):
+        middle = (lo + hi) / 2
+        densities = []
+        for masses, at in ((above, middle), (below, middle - shift)):
+            cells = [j for j in range(len(masses)) if points[j] <= at < points[j + 1]]
+            densities.append(sum((masses[j] / (points[j + 1] - points[j]) for j in cells), Fraction(0)))
+        total += max(Fraction(0), (densities[0] - e * densities[1]) * (hi - lo))
+    return total
+
+
+@st.composite
+def laws(draw):
+    """Draw a partition of up to six cells, two laws on it, a growth and a sensitivity."""
+    widths = draw(st.lists(st.integers(1, 4), min_size=1, max_size=6))
+    points = [draw(st.integers(-5, 0))]
+    for width in widths:
+        points.append(points[-1] + width)
+    masses = [draw(st.lists(st.integers(0, 9), min_size=len(widths), max_size=len(widths))) for _ in "ab"]
+    weights = [[Fraction(w, max(1, sum(m))) for w in m] for m in masses]
+    return points, *weights, Fraction(draw(st.integers(4, 12)), 4), draw(st.integers(1, 5))
+
+
+@settings(max_examples=60, deadline=None)
+@given(laws())
+def test_the_sweep_agrees_with_its_plain_twin(case) -> None:
+    """A piece that the sweep skips or counts twice would let noise through that is not private."""
+    points, above, below, e, k = case
+    for shift in shifts_of(points, k):
+        event = worst_at(points, above, below, e, shift)
+        assert plain_excess(points, above, below, e, Fraction(shift)) == event.excess
+
+
+@settings(max_examples=40, deadline=None)
+@given(laws(), st.integers(1, 12))
+def test_no_shift_between_the_points_is_worse(case, step: int) -> None:
+    """If an unlisted shift could be worse, the listed ones would prove nothing about it."""
+    points, masses, _, e, k = case
+    listed = max(worst_at(points, masses, masses, e, shift).excess for shift in shifts_of(points, k))
+    for n in range(-12, 13):
+        shift = Fraction(n * step, 12) * k / step
+        assert plain_excess(points, masses, masses, e, shift) <= listed
+
+
+@settings(max_examples=40, deadline=None)
+@given(laws())
+def test_the_event_has_the_excess_it_states(case) -> None:
+    """A cut made of another set than the one that was summed would cut off private noise."""
+    points, above, below, e, k = case
+    for shift in shifts_of(points, k):
+        event = worst_at(points, above, below, e, shift)
+        mass = [Fraction(0), Fraction(0)]
+        for side, (masses, moved) in enumerate(((above, 0), (below, shift))):
+            for j, m in enumerate(masses):
+                lo, hi = points[j] + moved, points[j + 1] + moved
+                inside = sum(max(0, min(b, hi) - max(a, lo)) for a, b in event.pieces)
+                mass[side] += m * inside / (hi - lo)
+        assert event.excess == mass[0] - e * mass[1]
+
+
+def test_differences_need_the_right_end() -> None:
+    """With the left ends alone, the worst event of this density is missed by a tenth."""
+    points, masses = (-3, -1, 1, 4), (0.2639, 0.0138, 0.7223)
+    events = [worst_at(points, masses, masses, math.e, shift) for shift in shifts_of(points, 4)]
+    worst = max(events, key=lambda event: event.excess)
+    left = {a - b for a in points[:-1] for b in points[:-1] if 0 < abs(a - b) <= 4}
+    without = max(worst_at(points, masses, masses, math.e, s).excess for s in left | {4, -4})
+    assert worst.shift == -3
+    assert pytest.approx([worst.excess, without], abs=2e-4) == [0.8356, 0.7292]
+
+
+def test_uniform_law_without_growth_has_one_cell_in_excess() -> None:
+    """Moving n even cells by one uncovers exactly one of them: the smallest delta at epsilon 0."""
+    for n in range(1, 9):
+        points, even = range(n + 1), [Fraction(1, n)] * n
+        events = [worst_at(points, even, even, Fraction(1), s).excess for s in shifts_of(points, 1)]
+        assert [Fraction(1, n)] * 2 == events

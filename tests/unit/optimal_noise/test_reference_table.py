@@ -1,10 +1,29 @@
-"""Optimal laws and the noise of other kinds, against values computed elsewhere."""
+"""Optimal laws against values computed elsewhere, for several answers, and as the sampler draws them."""
 
+import math
 from fractions import Fraction
+from itertools import product
 
+import numpy as np
 import pytest
 
-from topdown.optimal_noise import Absolute, NoiseRequest, Promise, Square, baselines, optimal_law
+from topdown.optimal_noise import (
+    Absolute,
+    NoiseRequest,
+    Pinball,
+    Promise,
+    Square,
+    WeightSampler,
+    baselines,
+    draw_by_inversion,
+    epsilon_needed,
+    least_tails,
+    masses_of,
+    optimal_law,
+    shared_noise,
+)
+from topdown.privacy import AesBits, BitSource, SimulationBits
+from topdown.privacy.accountant import FiniteLoss, Mixture, Repeated
 
 # epsilon delta sensitivity | l1: optimum, truncated geometric, its best, discrete Gaussian, delta 0
 # | the same for l2 | radius of the truncated geometric, sigma of the discrete Gaussian
@@ -98,3 +117,97 @@ def test_other_noise_of_formulas() -> None:
     found = baselines(NoiseRequest((Promise(Fraction(1), Fraction(1, 10)),), 1, Square()))
     variance = next(float(one.loss) for one in found if "analytic" in one.name)
     assert variance**0.5 == pytest.approx(1.0858777651918, rel=1e-9)
+
+
+def pairs(masses: list[Fraction]) -> tuple[tuple[Fraction, Fraction], ...]:
+    """(probability, probability of the neighbour) of every value."""
+    return tuple(zip([*masses, Fraction(0)], [Fraction(0), *masses], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(Fraction(1, 2), Fraction(1, 10**3)), (Fraction(1), Fraction(1, 10**5))]
+)
+def test_two_answers_three_ways(epsilon: Fraction, delta: Fraction) -> None:
+    """Losses of two answers: every pair of outcomes written out, the accountant's enclosure, and the comparison."""
+    masses = list(masses_of(least_tails([(Promise(epsilon, delta).factor, delta)])[0]))
+    both = pairs(masses)
+    for total in (epsilon, 3 * epsilon / 2, 2 * epsilon):
+        growth = math.exp(total)
+        direct = math.fsum(
+            max(float(p1 * p2) - growth * float(q1 * q2), 0.0) for (p1, q1), (p2, q2) in product(both, both)
+        )
+        box = Mixture(Repeated(FiniteLoss(both), 2)).delta(total)
+        needed = epsilon_needed({float(epsilon): 2}, float(delta), float(total))
+        assert direct == pytest.approx(float(box), rel=1e-9, abs=1e-18)
+        assert direct * (1 - 1e-9) - 1e-15 <= needed <= direct * 1.02 + 1e-12
+
+
+def test_one_answer_is_the_law_itself() -> None:
+    """The comparison must start from the law that is shown."""
+    law = optimal_law(NoiseRequest((Promise(Fraction(1), Fraction(1, 10**6)),), 1, Absolute()))
+    assert shared_noise(1.0, 1e-6, 1).variance == pytest.approx(float(law.variance), rel=1e-9)
+
+
+def test_composition_reverses_it() -> None:
+    """Variance over that of Gaussian noise for n answers at (1, 10^-6), computed elsewhere with another tuning."""
+    known = {1: 0.10, 2: 0.22, 4: 0.45, 8: 0.90, 16: 1.66, 32: 1.83}
+    found = {n: shared_noise(1.0, 1e-6, n).ratio for n in known}
+    assert found == pytest.approx(known, rel=0.04)
+    assert found[8] < 1 < found[16]
+
+
+LAW = optimal_law(NoiseRequest((Promise(Fraction(1), Fraction(1, 1000)),), 2, Absolute()))
+
+
+class Chosen(BitSource):
+    """Gives the 128-bit numbers it was made with, and counts bytes."""
+
+    is_release = False
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.left = b"".join(number.to_bytes(16, "big") for number in numbers)
+        self.n_read = 0
+
+    def read(self, n_bytes: int) -> bytes:
+        """Return the next of the numbers."""
+        taken, self.left = self.left[:n_bytes], self.left[n_bytes:]
+        self.n_read += n_bytes
+        return taken
+
+
+@pytest.mark.parametrize("loss", [Absolute(), Pinball(Fraction(3), Fraction(1))])
+def test_fast_and_slow_draw_the_same(loss: object) -> None:
+    """The same bytes must give the same outcomes, or one of the two samples another law."""
+    law = optimal_law(NoiseRequest((Promise(Fraction(1), Fraction(1, 1000)),), 2, loss))
+    fast = WeightSampler(law, SimulationBits(3)).draw(3000)
+    source = SimulationBits(3)
+    assert [draw_by_inversion(law, source) for _ in range(3000)] == fast.tolist()
+
+
+def test_the_ends_of_every_weight() -> None:
+    """A number at a cumulative weight belongs to the next value; the high 64 bits alone cannot tell."""
+    numbers, outcomes, total = [], [], 0
+    for k, weight in enumerate(LAW.weights):
+        numbers += [total, total + weight - 1]
+        outcomes += [LAW.first + k] * 2
+        total += weight
+    assert outcomes == WeightSampler(LAW, Chosen(numbers)).draw(len(numbers)).tolist()
+    source = Chosen(numbers)
+    assert outcomes == [draw_by_inversion(LAW, source) for _ in numbers]
+
+
+def test_every_draw_takes_sixteen_bytes() -> None:
+    """A number of bytes that depends on the outcome would show in the time it takes."""
+    source = Chosen(list(range(10)))
+    drawn = WeightSampler(LAW, source).draw(10)
+    assert source.n_read == 160
+    assert drawn.dtype == np.int32
+    assert WeightSampler(LAW, AesBits()).draw(0).size == 0
+
+
+def test_wrong_sources_are_refused() -> None:
+    """Bytes of an unknown source may be anything; a seeded one marks what it draws."""
+    with pytest.raises(TypeError):
+        WeightSampler(LAW, None)
+    assert WeightSampler(LAW, AesBits()).is_release
+    assert not WeightSampler(LAW, SimulationBits(1)).is_release

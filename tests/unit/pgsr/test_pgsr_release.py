@@ -1,15 +1,19 @@
-"""What is released: consistent counts of every mechanism, charged once."""
+"""What is released, and what is simulated: consistent counts of every mechanism, charged once or stamped."""
 
+import json
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from msgspec.structs import fields
 
-from pgsr import verify
+from pgsr import Budget, LedgerFile, Plan, Policy, Sizes, verify
 from pgsr.estimators import MECHANISMS
 from pgsr.group_checks import check_folder
+from pgsr.group_commands import release_command, verify_command
 from pgsr.level_noise import NOT_A_RELEASE
 from pgsr.released_groups import read_certificate
+from pgsr.run_settings import RunFile, ledger_of, plan_of, policy_of, settings_of, source_of
 from tests.helpers.groups import (
     GROUPS,
     PEOPLE,
@@ -22,8 +26,9 @@ from tests.helpers.groups import (
     released,
     seal,
 )
-from topdown.errors import BudgetError
-from topdown.privacy.ledger import Limits
+from topdown.errors import BudgetError, ConfigError
+from topdown.inputs import ControlTotals
+from topdown.privacy.ledger import LedgerBinding, Limits
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -120,3 +125,130 @@ def test_tracking_ends_at_the_public_total():
 
     counts = track(REGIONS.tree, np.array([[1.0, 1.0, 0.0], [4.2, 3.0, 1.0]]), 6)
     assert counts[:, 0].sum() == 6
+
+
+def test_published_calibration_is_stamped(tmp_path):
+    """Numbers made to reproduce the paper must never pass for a release."""
+    made = released(
+        GROUPS,
+        REGIONS,
+        "M_c^ch",
+        1,
+        sizes=5,
+        simulate=1,
+        truth_is_public=WHY,
+        calibration="published",
+        out=tmp_path / "out",
+    )
+    assert Fraction(3, 2) == made.calibration.loss
+    assert not made.is_release
+    stated = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    assert (stated["stamp"], stated["privacy"]["private_as_claimed"]) == (NOT_A_RELEASE, False)
+
+
+def test_a_simulation_on_unmarked_groups_is_refused(tmp_path):
+    """The mean of many uncharged runs on real groups is the groups; nothing may be drawn or written."""
+    table = tmp_path / "groups.csv"
+    table.write_text("region,size,count\nGA,1,3\nNY,2,2\n")
+    options = {"sizes": 4, "simulate": 1}
+    for groups, reason in ((GROUPS, ""), (table, ""), (GROUPS, "public"), (table, "public")):
+        with pytest.raises(ConfigError) as caught:
+            released(groups, REGIONS, "tracking", 1, truth_is_public=reason, out=tmp_path / "out", **options)
+        assert caught.value.code == "C121"
+        assert not (tmp_path / "out").exists()
+    made = released(table, REGIONS, "tracking", 1, truth_is_public=WHY, **options)
+    assert (made.origin.kind, made.origin.name, made.origin.reason) == ("public", "groups.csv", WHY)
+
+
+def test_a_release_has_no_origin_and_a_simulation_states_its_own(tmp_path):
+    """Who reads a simulated certificate must see on what, and on whose word, it was made."""
+    for name, options in (("real", {}), ("made-up", {"simulate": 1, "truth_is_public": WHY})):
+        settings = book(tmp_path) | options
+        released(GROUPS, REGIONS, "tracking", 1, sizes=4, out=tmp_path / name, **settings)
+    real, simulated = (
+        json.loads((tmp_path / name / "certificate.json").read_text())["truth"]
+        for name in ("real", "made-up")
+    )
+    assert real is None
+    assert (simulated["kind"], simulated["name"], simulated["reason"]) == ("public", "columns in memory", WHY)
+
+
+TEXT = """
+groups = "g.csv"
+hierarchy = "h.csv"
+sizes = 5
+smallest = 0
+too_large = "top-code"
+rho = "1/3"
+shares = ["1/4", "3/4"]
+mechanism = "M_c^dp"
+direction = "cumulative"
+relations = ["new", "move"]
+unit = "household"
+total = 9
+data_set = "homes"
+ledger = "books/homes.jsonl"
+ledger_id = "abc"
+registry = "/other"
+epsilon_limit = 2
+limit_reason = "board"
+ignore = ["note"]
+rows = 7
+people = 12
+sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
+"""
+
+
+def test_every_key_has_its_option():
+    """A key without an option, or the other way, would be a decision that one of the two cannot make."""
+    options = {parameter.name for parameter in release_command.params}
+    of_every_screen = {parameter.name for parameter in verify_command.params}
+    keys = {field.name for field in fields(RunFile)}
+    assert keys | {"run", "again", "resume", "approve", "yes"} == options - of_every_screen
+
+
+def test_a_run_file_makes_the_values_that_a_program_makes(tmp_path):
+    """A key that reaches the wrong place would release or charge something else than was written."""
+    run = tmp_path / "run.toml"
+    run.write_text(TEXT)
+    settings = settings_of(run, {"epsilon_limit": "3"})
+    budget = Budget(rho=Fraction(1, 3), shares=(Fraction(1, 4), Fraction(3, 4)))
+    sizes = Sizes(5, 0, "top-code")
+    expected = Plan(sizes, budget, "M_c^dp", "cumulative", ("new", "move"), "household", 9)
+    assert expected == plan_of(settings)
+    assert (expected.kind, expected.steps) == ("cumulative", ("move", "new"))
+    named = LedgerFile(tmp_path / "books/homes.jsonl", "abc", tmp_path / "/other")
+    assert named == ledger_of(settings)
+    assert Policy(epsilon_limit="3", reason="board", again=True) == policy_of(
+        settings, again=True, resume=False
+    )
+    source = source_of(settings)
+    assert source.totals == ControlTotals(7, 12, "0" * 64)
+    assert ([tmp_path / "g.csv", tmp_path / "h.csv"], "homes", ("note",)) == (
+        source.files,
+        source.data_set,
+        source.ignore,
+    )
+    assert LedgerBinding("homes", "add_remove", "household") == expected.binding(source.data_set)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("rho = 0.5", "C014"),
+        ('rho = "1,5"', "C014"),
+        ("sizes = true", "C015"),
+        ('shares = "1/2"', "C015"),
+        ('relations = "move"', "C015"),
+        ("unit = 7", "C015"),
+        ("sises = 5", "C012"),
+        ("sizes 5", "C010"),
+    ],
+)
+def test_a_run_file_is_read_by_the_strict_reader(tmp_path, line, code):
+    """The error names file and line, as for every TOML file of the house; a float budget is never rounded."""
+    run = tmp_path / "run.toml"
+    run.write_text(f'groups = "g.csv"\n{line}\n')
+    with pytest.raises(ConfigError) as caught:
+        settings_of(run, {})
+    assert (code, str(run), 2) == (caught.value.code, caught.value.file, caught.value.line)

@@ -1,7 +1,8 @@
-"""Known numbers of groups come out exactly, whatever the tree; shrinkage to the parent is what its twin says."""
+"""Known numbers of groups come out exactly; posterior and shrinkage are as slow twins say; intervals hold theirs."""
 
 from fractions import Fraction
 from itertools import product
+from math import erf, floor, pi, sqrt, tanh
 
 import numpy as np
 import pytest
@@ -10,23 +11,31 @@ from hypothesis import strategies as st
 
 from pgsr import Budget, Sizes, tree_of
 from pgsr.estimators import (
+    COVERAGES,
+    ColumnsAndRows,
+    CountPosterior,
+    RowsDesign,
     TreeLeastSquares,
     add_up_known,
+    all_answers,
     constrained_estimate,
     estimate,
+    exact_answers,
     fit_tree_rows,
     fitted_totals,
     mechanism_named,
+    path_posterior,
     shrink_siblings,
     shrink_to_parent,
     smooth_counts,
     split_bounded,
+    steady_tails,
     whole_counts,
     whole_totals,
 )
-from pgsr.level_noise import calibrate
+from pgsr.level_noise import NoiseSource, calibrate
 from pgsr.vectors import measure_exactly
-from tests.oracles.group_sizes import shrink_by_rationals
+from tests.oracles.group_sizes import path_posterior_by_enumeration, shrink_by_rationals
 
 TREES = (
     [[-1]],
@@ -217,3 +226,151 @@ def test_bounds_hold_where_noise_hides_how_siblings_differ():
     held = (lower <= truth) & (truth <= upper)
     assert held[:, tree.n_inner :].mean() > 0.93
     assert (upper - lower)[:, tree.n_inner :].mean() < 600
+
+
+@given(st.integers(2, 4), st.integers(1, 4), st.integers(0, 2**32), st.data())
+@settings(deadline=None, max_examples=60)
+def test_the_posterior_is_that_of_all_paths(n, total, seed, data):
+    """Columns, rows and corners of few groups: means and variances against the sum over every set of groups."""
+    rng, scale = np.random.default_rng(seed), 1.5
+    columns = data.draw(st.integers(1, n))
+    rows = data.draw(st.integers(0, min(n - columns, total)))
+    sizes = rng.integers(0, n, total)
+    tails = (sizes[:, None] >= np.arange(n)).sum(axis=0)[:, None]
+    choice = ColumnsAndRows(np.array([columns]), np.array([rows]))
+    answers = exact_answers(tails, choice, slice(0, 1))[:, 0] + rng.integers(-2, 3, n)
+    expected, alike = rng.uniform(0.1, 2.0, n), rng.uniform(1.0, 6.0, n)
+    likelihood = np.exp(-np.arange(200) / scale)
+    reference = np.empty(n + 1, dtype=np.int64)
+    steady_tails(answers, columns, rows, total, reference)
+    mean, variance, spread = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n)
+    measured, end = np.array([columns, rows, 0]), np.array([float(total), 0.0])
+    path_posterior(answers, measured, reference, expected, alike, likelihood, end, mean, variance, spread)
+    due = path_posterior_by_enumeration(answers, columns, rows, total, expected, alike, scale)
+    for found, right in zip((mean[:n], variance[:n], spread), due, strict=True):
+        assert found == pytest.approx(right, abs=2e-4)
+
+
+@pytest.mark.parametrize("shape", ["few large groups", "many groups", "two opposed kinds"])
+def test_the_error_vanishes_with_the_noise(shape):
+    """A variance with a constant part left errors of thousands of persons at epsilon 1000."""
+    rng = np.random.default_rng(3)
+    tree = tree_of([[-1], [0] * 4, np.repeat(np.arange(4), 5).tolist()])
+    leaves = np.zeros((80, 20), dtype=np.int64)
+    if shape == "few large groups":
+        np.add.at(leaves, (rng.integers(0, 80, 90), rng.integers(0, 20, 90)), 1)
+    else:
+        leaves[:6] = rng.poisson(40, (6, 20))
+        leaves[6:] = rng.poisson(0.05, (74, 20))
+    if shape == "two opposed kinds":
+        leaves[:, ::2] = leaves[::-1, ::2].copy()
+    truth = tree.sums(leaves)
+    totals = truth.sum(axis=0)
+    plan = calibrate("tail_rows", tree, Sizes(80), Budget(1000))
+    public = RowsDesign(tree, totals, tuple(map(float, plan.relative_variance)))
+    noisy = all_answers(NoiseSource(1), measure_exactly("tail_rows", tree, truth), plan, tree, public)
+    found = estimate(mechanism_named("posterior"), tree, noisy, int(totals[0]), "tail_rows", plan, totals)
+    assert (shape == "few large groups") <= bool(public.choice(noisy).rows.any())
+    assert np.array_equal(truth, found.counts)
+
+
+def test_large_groups_stay_where_they_are():
+    """A few group quarters among households: fewer persons off than tracking, at every level."""
+    rng = np.random.default_rng(8)
+    tree = tree_of([[-1], [0] * 6, np.repeat(np.arange(6), 10).tolist()])
+    leaves = np.zeros((300, 60), dtype=np.int64)
+    leaves[:5] = rng.poisson(np.array([90, 100, 40, 30, 10])[:, None], (5, 60))
+    np.add.at(leaves, (rng.integers(60, 300, 40), rng.integers(0, 60, 40)), 1)
+    truth = tree.sums(leaves)
+    totals = truth.sum(axis=0)
+    error = {}
+    for name, kind in (("posterior", "tail_rows"), ("tracking", "tail")):
+        plan = calibrate(kind, tree, Sizes(300), Budget(Fraction(1)))
+        public = RowsDesign(tree, totals, tuple(map(float, plan.relative_variance)))
+        noisy = all_answers(
+            NoiseSource(2),
+            measure_exactly(kind, tree, truth),
+            plan,
+            tree,
+            public if kind == "tail_rows" else None,
+        )
+        found = estimate(mechanism_named(name), tree, noisy, int(totals[0]), kind, plan, totals)
+        off = np.abs(np.cumsum((found.counts - truth)[::-1], axis=0)).sum(axis=0)
+        error[name] = np.array([off[tree.columns(level)].sum() for level in range(3)])
+        if name == "posterior":
+            some = truth > 0
+            lower, upper = found.posterior.bounds(found.counts, Fraction(19, 20))
+            assert ((lower <= truth) & (truth <= upper))[some].mean() > 0.92
+    assert (error["posterior"] < error["tracking"]).all()
+    assert error["posterior"][-1] < 0.7 * error["tracking"][-1]
+
+
+def below(x, mean, sd, noise):
+    """Return the mass of the posterior's law below x, by other formulas than the kernel's."""
+    z = (x - mean) / sd
+    return (1 + erf(z / sqrt(2))) / 2 if noise == "gaussian" else (1 + tanh(z * pi / sqrt(12))) / 2
+
+
+def shortest(count, mean, sd, coverage, noise):
+    """Return the shortest run nearest to the mean that holds the count with enough mass, trying every length."""
+    for length in range(1, 10_000):
+        starts = range(count - length + 1, count + 1)
+        first = min(starts, key=lambda a: (abs(2 * a + length - 1 - 2 * mean), -a))
+        mass = below(first + length - 0.5, mean, sd, noise)
+        mass -= below(first - 0.5, mean, sd, noise) if first > 0 else 0
+        if mass >= coverage:
+            return max(first, 0), first + length - 1
+    raise AssertionError
+
+
+@given(
+    st.integers(0, 60),
+    st.floats(0, 60).filter(lambda m: abs(2 * m - floor(2 * m) - 0.5) < 0.49),
+    st.floats(0.04, 12),
+    st.sampled_from(["geometric", "gaussian"]),
+)
+@settings(deadline=None, max_examples=150)
+def test_an_interval_is_the_shortest_around_the_mean_that_holds_the_count(count, mean, sd, noise):
+    """Against trying every length; a longer one promises less than it could, a shorter one too much."""
+    posterior = CountPosterior(np.array([[mean]]), np.array([[sd * sd]]), np.array([1e6]), noise)
+    inside = count, count
+    for coverage in COVERAGES:
+        lower, upper = posterior.bounds(np.array([[count]]), coverage)
+        low, high = shortest(count, mean, sd, float(coverage), noise)
+        assert (low, max(high, 1) if count == 0 and sd * sd > 1e-3 else high) == (lower[0, 0], upper[0, 0])
+        assert lower[0, 0] <= inside[0]
+        assert inside[1] <= upper[0, 0]
+        inside = lower[0, 0], upper[0, 0]
+
+
+@pytest.mark.parametrize("noise", ["geometric", "gaussian"])
+def test_intervals_hold_as_often_as_they_say_under_their_law(noise):
+    """Wide laws of many means: each level of coverage is met, and hardly exceeded."""
+    rng, n = np.random.default_rng(3), 20_000
+    mean, sd = rng.uniform(200, 300, n), rng.uniform(10, 20, n)
+    drawn = rng.normal(size=n) if noise == "gaussian" else rng.logistic(size=n) * sqrt(3) / pi
+    truth = np.rint(mean + sd * drawn).astype(np.int64)
+    posterior = CountPosterior(mean[:, None], sd[:, None] ** 2, np.full(n, 1e6), noise)
+    counts = np.rint(mean).astype(np.int64)[None, :]
+    for coverage in COVERAGES:
+        lower, upper = posterior.bounds(counts, coverage)
+        held = ((lower <= truth) & (truth <= upper)).mean()
+        assert float(coverage) - 0.008 < held < float(coverage) + 0.02
+
+
+def test_what_is_certain_has_no_width_and_what_is_possible_is_held():
+    """A number without variance is itself; a count of 0 where a group is not ruled out reaches 1 at every coverage."""
+    posterior = CountPosterior(
+        np.array([[3.0, 0.02, 0.0]]), np.array([[0.0, 0.02, 1e-5]]), np.array([9.0]), "geometric"
+    )
+    for coverage in (Fraction(1, 2), Fraction(99, 100)):
+        lower, upper = posterior.bounds(np.array([[3], [0], [0]]), coverage)
+        assert lower[:, 0].tolist() == [3, 0, 0]
+        assert upper[:, 0].tolist() == [3, 1, 0]
+
+
+def test_no_bound_is_further_away_than_the_noise_reaches():
+    """A posterior that is wider than all noise, or far from the count, cannot be right."""
+    posterior = CountPosterior(np.array([[90.0]]), np.array([[1e8]]), np.array([100.0]), "gaussian")
+    lower, upper = posterior.bounds(np.array([[50]]), Fraction(19, 20))
+    assert (lower[0, 0], upper[0, 0]) == (50, 50 + 20)

@@ -1,9 +1,181 @@
-"""Tables of groups, regions and public totals are read one way or refused."""
+"""Groups and regions as files, frames and mappings: the same numbers, and nothing that can be read in two ways."""
 
+import importlib
+import pkgutil
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
 import pytest
 
+import pgsr
+from pgsr import Budget, Plan, Sizes, hierarchy_of, tree_of
+from pgsr.comparison import Run, compare_runs
+from pgsr.level_noise import calibrate
 from tests.helpers.groups import REGIONS, WHY, released
-from topdown.errors import DataError
+from topdown.errors import ConfigError, DataError, TopdownError
+
+FRAMED_REGIONS = {
+    "region": ["land", "N", "S"],
+    "parent": ["", "land", "land"],
+    "level": ["land", "part", "part"],
+}
+GROUPS = {"region": ["N", "N", "S"], "size": [1, 2, 3], "count": [917, 40, 4]}
+PLAN = pgsr.plan(sizes=4, epsilon="1/2", too_large="top-code")
+PUBLIC = "made up for this test"
+
+
+def sources(folder: Path) -> list[pgsr.Source]:
+    """Return the same groups as files, frames and mappings."""
+    pd.DataFrame(GROUPS).to_csv(folder / "groups.csv", index=False)
+    pd.DataFrame(FRAMED_REGIONS).to_csv(folder / "hierarchy.csv", index=False)
+    frames = pd.DataFrame(GROUPS, index=[7, 8, 9]), pd.DataFrame(FRAMED_REGIONS).replace("", None)
+    return [
+        pgsr.Source(folder / "groups.csv", folder / "hierarchy.csv"),
+        pgsr.Source(*frames),
+        pgsr.Source(GROUPS, FRAMED_REGIONS),
+    ]
+
+
+def test_frames_files_and_mappings_are_released_alike(tmp_path: Path) -> None:
+    """A frame that is read otherwise than the file it was saved as gives two truths of one data set."""
+    made = [pgsr.simulate(PLAN, one, 3, truth_is_public=PUBLIC).counts.tolist() for one in sources(tmp_path)]
+    assert made[0] == made[1] == made[2]
+    for one in sources(tmp_path):
+        assert "917" not in repr(one)
+
+
+def test_a_release_of_a_frame_is_charged_and_verified(tmp_path: Path) -> None:
+    """A frame must not be a way around the ledger."""
+    frame = sources(tmp_path)[1]
+    with pytest.raises(TopdownError) as refused:
+        pgsr.release(PLAN, frame, tmp_path / "out")
+    assert refused.value.code == "C163"
+    (tmp_path / "led").mkdir()
+    place = pgsr.ledger_place(None, PLAN.binding(), pgsr.LedgerFile(tmp_path / "led" / "g.jsonl"))
+    ledger = pgsr.LedgerFile(tmp_path / "led" / "g.jsonl", pgsr.new_ledger(place))
+    made = pgsr.release(PLAN, frame, tmp_path / "out", ledger, pgsr.Policy(epsilon_limit=1))
+    assert made.charged == Fraction(1, 2)
+    assert all(check.ok for check in pgsr.verify(tmp_path / "out"))
+    assert not [path for path in (tmp_path / "led").iterdir() if path.suffix == ".csv"]
+
+
+def test_mechanisms_are_compared_on_a_frame(tmp_path: Path) -> None:
+    """A researcher who has to write files first compares on the command line."""
+    beside = pgsr.compare(
+        sources(tmp_path)[1], ["1/2", 1], 4, mechanisms=["TopDown", "posterior"], truth_is_public=PUBLIC
+    )
+    frame = beside.frame()
+    assert set(frame["level"]) == {"land", "part"}
+    assert set(frame["claimed"]) == {"1/2", "1"}
+    assert frame["private"].all()
+    assert len(frame) == 2 * len(beside.rows)
+    assert "TopDown" in beside._repr_html_()
+    with pytest.raises(TopdownError) as refused:
+        pgsr.compare(sources(tmp_path)[1], [1], 4)
+    assert refused.value.code == "C121"
+
+
+@pytest.mark.parametrize(
+    ("groups", "code"),
+    [
+        (5, "C250"),
+        ([1, 2], "C250"),
+        (pd.DataFrame({"a": [917]}), "D132"),
+        (pd.DataFrame([[917, 2], [3, 4]]), "D132"),
+        (pd.DataFrame(GROUPS).assign(x=917), "D040"),
+        (pd.DataFrame(GROUPS).assign(size=917.5), "D024"),
+        (pd.DataFrame(GROUPS).assign(size=[None, 917, 1]), "D024"),
+        (pd.DataFrame(GROUPS).assign(region=917), "D024"),
+        ({"region": "N", "size": 917, "count": 2}, "D132"),
+        ({**GROUPS, "size": [917]}, "D132"),
+    ],
+)
+def test_a_table_of_the_wrong_shape_is_refused_in_a_message(groups: object, code: str) -> None:
+    """A bare TypeError from inside names no column, and may quote what is confidential."""
+    with pytest.raises(TopdownError) as refused:
+        pgsr.simulate(PLAN, pgsr.Source(groups, FRAMED_REGIONS), 1, truth_is_public=PUBLIC)  # type: ignore[arg-type]
+    assert code == refused.value.code
+    assert "917" not in f"{refused.value} {refused.value.fix} {refused.value.details}"
+
+
+@pytest.mark.parametrize(
+    ("regions", "code"), [(5, "C250"), ({"region": ["a"]}, "D132"), (pd.DataFrame({"x": [1]}), "D132")]
+)
+def test_regions_of_the_wrong_shape_are_refused(regions: object, code: str) -> None:
+    """Regions are typed in by hand: what is wrong with them must be said."""
+    with pytest.raises(TopdownError) as refused:
+        pgsr.simulate(PLAN, pgsr.Source(GROUPS, regions), 1, truth_is_public=PUBLIC)  # type: ignore[arg-type]
+    assert code == refused.value.code
+
+
+def test_a_plan_takes_the_keys_of_a_run_file() -> None:
+    """A key that is misspelt must not be left out in silence."""
+    assert pgsr.plan(sizes=4, rho="1/8", public={"N": 957}).public == {"N": 957}
+    for wrong in ({"epsilon": 1}, {"sizes": 4, "epsilom": 1}):
+        with pytest.raises(TopdownError) as refused:
+            pgsr.plan(**wrong)
+        assert refused.value.code == "C348"
+    assert "Fraction" not in repr(PLAN) + PLAN._repr_html_()
+
+
+ROWS = [("US", "", "nation"), ("GA", "US", "state"), ("NY", "US", "state")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ([*ROWS, ("A", "B", "state"), ("B", "A", "state")], "D017"),
+        ([*ROWS, ("X", "X", "state")], "D017"),
+        ([*ROWS, ("X", "FR", "state")], "D014"),
+        ([*ROWS, ("GA", "US", "state")], "D012"),
+        ([*ROWS, ("CA", "", "nation")], "D013"),
+        ([*ROWS, ("county", "GA", "county")], "D016"),
+    ],
+)
+def test_broken_hierarchies_are_refused(rows, code):
+    """A cycle or a lost branch would make sums meaningless."""
+    with pytest.raises(DataError) as caught:
+        hierarchy_of(rows)
+    assert code == caught.value.code
+    assert caught.value.fix
+
+
+def test_a_cycle_names_its_regions():
+    """Without the loop spelled out nobody finds it among thousands of regions."""
+    with pytest.raises(DataError, match="A -> B -> A"):
+        hierarchy_of([("US", "", "n"), ("A", "B", "s"), ("B", "A", "s")])
+
+
+@pytest.mark.parametrize(
+    "levels", [[], [[-1, -1]], [[-1], [0, 1]], [[-1], [0, 0], [1, 0]], [[-1], [0, 0], [0]], [[-1], []]]
+)
+def test_broken_levels_are_refused(levels):
+    """Kernels index by these numbers without checks."""
+    with pytest.raises(DataError):
+        tree_of(levels)
+
+
+def test_counts_of_another_shape_or_type_are_refused():
+    """A transposed or fractional matrix must not be read as counts."""
+    from pgsr import tree_optimum
+
+    for noisy in ([[1, 2]], [[1.5, 2.0, 3.0]], [1, 2, 3]):
+        with pytest.raises(ConfigError):
+            tree_optimum([[-1], [0, 0]], noisy, 3)
+    for total in (-1, 1.5):
+        with pytest.raises(ConfigError):
+            tree_optimum([[-1], [0, 0]], [[1, 2, 3]], total)
+
+
+def test_sums_and_bounds_of_a_deep_tree():
+    """Parents, leaf ranges and post-order are what every algorithm walks on."""
+    tree = tree_of([[-1], [0, 0], [0, 1, 1]])
+    assert tree.sums(np.array([[1, 2, 3]])).tolist() == [[6, 1, 5, 1, 2, 3]]
+    assert tree.leaf_start.tolist() == [0, 0, 1, 0, 1, 2]
+    assert tree.leaf_stop.tolist() == [3, 1, 3, 1, 2, 3]
+    assert tree.post_order.tolist() == [3, 1, 4, 5, 2, 0]
 
 
 def from_file(folder, text, name="groups.csv", **options):
@@ -38,3 +210,33 @@ def test_numbers_by_luck_are_refused_in_memory_too(tmp_path, values):
             sizes=3, simulate=1, truth_is_public=WHY,
         )  # fmt: skip
     assert caught.value.code == "D133"
+
+
+def test_no_module_hides_a_public_name() -> None:
+    """A module called like a public function takes its place once it is imported."""
+    modules = {module.name for module in pkgutil.iter_modules(pgsr.__path__)}
+    assert not modules & set(pgsr.__all__)
+    for name in modules - {"__main__"}:
+        importlib.import_module(f"pgsr.{name}")
+    assert all(callable(getattr(pgsr, name)) for name in pgsr.__all__)
+
+
+@pytest.mark.parametrize("relations", [(), ("move", "swap")])
+def test_unknown_neighbour_steps_are_refused(relations: tuple[str, ...]) -> None:
+    """A misspelt step would be protected as another one, or not at all."""
+    with pytest.raises(ConfigError, match="step"):
+        calibrate("tail", tree_of([[-1], [0, 0]]), Sizes(3), Budget("1/2"), relations)
+    with pytest.raises(ConfigError, match="step"):
+        Plan(Sizes(3), Budget("1/2"), relations=relations)
+
+
+def test_tail_and_cumulative_comparisons_differ_only_in_what_is_measured() -> None:
+    """`compare` must measure what it is told to, at the same claimed and true epsilon."""
+    tree = tree_of([[-1], [0, 0]])
+    truth = tree.sums(np.array([[5, 2], [1, 0], [0, 3]], dtype=np.int64))
+    rows = {
+        direction: compare_runs(tree, truth, [Fraction(1)], runs=[Run("tracking")], direction=direction)[0]
+        for direction in ("cumulative", "tail")
+    }
+    assert rows["tail"].true_epsilon == rows["cumulative"].true_epsilon == 1
+    assert rows["tail"].l1 != rows["cumulative"].l1

@@ -1,15 +1,21 @@
-"""Events are data; what an accountant does not know it refuses."""
+"""What the accountant takes: events are data, what it does not know it refuses; exact text is outward."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.helpers.compositions import weighted
 from topdown.errors import ConfigError
+from topdown.optimal_noise import exp_bounds
+from topdown.privacy import Enclosure, rational, significant, threshold
 from topdown.privacy.accountant import (
     ComposedEvent,
+    Composition,
     DiscreteGaussianEvent,
     FiniteLoss,
     Geometric,
@@ -17,6 +23,7 @@ from topdown.privacy.accountant import (
     PureDP,
     ReleaseEvent,
     Repeated,
+    delta_above,
     flatten,
 )
 
@@ -70,7 +77,7 @@ def test_mixture_of_everything_with_a_loss():
     response = {mpmath.log(2): mpmath.mpf(2) / 3, -mpmath.log(2): mpmath.mpf(1) / 3}
     tables = [geometric_losses(Fraction(1, 2), 2), response, gaussian_losses(3), gaussian_losses(3)]
     mixture = Mixture(event)
-    for epsilon in (0.0, 1.0, 3.0):
+    for epsilon in (0.0, 2.5):
         box = mixture.delta(epsilon)
         assert inside(box, brute(tables, epsilon))
         assert box.relative_width < 1e-11
@@ -135,3 +142,192 @@ def test_too_many_losses_are_refused():
     rates = [Geometric(Fraction(1, p)) for p in (101, 103, 107, 109, 113)]
     with pytest.raises(ConfigError, match="distinct losses"):
         Mixture(ComposedEvent(tuple(Repeated(r, 7) for r in rates)))
+
+
+def test_float_budget_is_refused_with_the_fix():
+    """A float rho is not the number its author wrote."""
+    with pytest.raises(TypeError, match=r'Fraction\("0.1"\)'):
+        Composition.from_rho({0.1: 2}, "bounded")
+    with pytest.raises(TypeError, match=r'Fraction\("0.1"\)'):
+        Composition.of([(0.1, 1, 2)])
+
+
+@pytest.mark.parametrize("budgets", [{"-1/2": 1}, {"0": 3}, {}, {"x": 1}, {"1/0": 1}, {"1/2": -1}])
+def test_impossible_budgets_are_refused(budgets):
+    """Negative, zero-total, unreadable budgets must not give a number."""
+    with pytest.raises(ValueError) as caught:
+        Composition.from_rho(budgets, "bounded")
+    assert isinstance(caught.value, ConfigError)
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("count", [1.0, True, "3"])
+def test_counts_are_whole_numbers(count):
+    """A count that is not an int hides a mistake in the order of arguments."""
+    with pytest.raises(TypeError, match="whole number"):
+        Composition.from_rho({"1/2": count}, "bounded")
+
+
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        ("delta", -1),
+        ("delta", float("nan")),
+        ("epsilon", 0),
+        ("epsilon", 1),
+        ("epsilon", 1.5),
+        ("trade_off", -0.1),
+        ("trade_off", 2),
+    ],
+)
+def test_thresholds_outside_their_range_are_refused(call, value):
+    """An epsilon below 0, a delta or alpha that is no probability must not be answered."""
+    with pytest.raises(ValueError):
+        getattr(weighted({"1/10": 10}), call)(value)
+
+
+def test_zero_budgets_are_dropped():
+    """Bypassed levels have rho 0 and must not become infinite noise or an error."""
+    assert Composition.from_rho({"1/10": 10}, "bounded") == Composition.from_rho(
+        {"1/10": 10, "0": 5}, "bounded"
+    )
+
+
+def test_rho_is_zcdp_of_the_stated_relation():
+    """A replaced record moves two counts of a measurement, an added one moves one: noise differs, rho does not."""
+    for relation, moved in (("bounded", 2), ("add_remove", 1)):
+        case = Composition.from_rho({"1/10": 3, "1/4": 1}, relation)
+        assert Fraction(11, 20) == case.rho
+        assert 4 * moved == case.law.coordinates
+        assert {Fraction(5) * moved, Fraction(2) * moved} == {g.variance for g in case.law.groups}
+    with pytest.raises(ConfigError, match="neighbours"):
+        Composition.from_rho({"1/10": 3}, "unbounded")
+
+
+def test_a_float_threshold_is_the_decimal_it_prints():
+    """delta=1e-10 must mean 10**-10, not the nearest binary number."""
+    assert Fraction(1, 10**10) == threshold(1e-10, "delta")
+    assert Fraction(1, 10) == rational(Decimal("0.1"), "rho")
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high"),
+    [
+        (Fraction(1, 3), "0.333", "0.334"),
+        (Fraction(-1, 3), "-0.334", "-0.333"),
+        (Fraction(2, 3) / 10**40, "6.66e-41", "6.67e-41"),
+        (Fraction(9999, 1000), "9.99", "10"),
+        (Fraction(123456), "1.23e5", "1.24e5"),
+        (Fraction(1, 8), "0.125", "0.125"),
+        (Fraction(0), "0", "0"),
+        (Fraction(1000), "1e3", "1e3"),
+    ],
+)
+def test_decimal_text_is_outward(value, low, high):
+    """A bound printed to nearest would no longer be a bound."""
+    assert (low, high) == (significant(value, 3, up=False), significant(value, 3, up=True))
+
+
+def test_enclosure_refuses_crossed_bounds():
+    """An empty interval is an engine's mistake, never an answer."""
+    with pytest.raises(ValueError, match="empty enclosure"):
+        Enclosure(Fraction(2), Fraction(1))
+    box = Enclosure(Fraction(1), Fraction(2))
+    assert Fraction(3, 2) in box
+    assert 3 not in box
+
+
+def test_gaussian_comparison_takes_one_argument():
+    """Two thresholds at once would silently ignore one."""
+    with pytest.raises(TypeError, match="exactly one"):
+        weighted({1: 1}).gaussian(epsilon=1.0, delta=0.1)
+
+
+STEP = Fraction(1, 64)
+RANDOMISED = FiniteLoss(((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4))))
+REVEALING = FiniteLoss(
+    (
+        (Fraction(1, 100), Fraction(0)),
+        (Fraction(39, 100), Fraction(60, 100)),
+        (Fraction(60, 100), Fraction(39, 100)),
+        (Fraction(0), Fraction(1, 100)),
+    )
+)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> FiniteLoss:
+    """Draw a pair of laws on up to five outcomes, zeros on either side included."""
+    n = draw(st.integers(2, 5))
+    sides = []
+    for _ in range(2):
+        masses = draw(st.lists(st.integers(0, 50), min_size=n, max_size=n).filter(any))
+        sides.append([Fraction(m, sum(masses)) for m in masses])
+    return FiniteLoss(tuple(zip(*sides, strict=True)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(pairs(), st.integers(1, 2)), min_size=1, max_size=3),
+    st.fractions(0, 3, max_denominator=50),
+    st.fractions(Fraction(1, 40), Fraction(1, 4), max_denominator=100),
+)
+def test_never_below_the_exact_delta(
+    parts: list[tuple[FiniteLoss, int]], epsilon: Fraction, step: Fraction
+) -> None:
+    """A bound below the delta of all outcomes written out would promise what is not kept; any lattice, any pair."""
+    assert direct(parts, epsilon) <= delta_above(parts, epsilon, step)
+
+
+def direct(parts: list[tuple[FiniteLoss, int]], epsilon: Fraction) -> Fraction:
+    """Sum (p - e^epsilon p')+ over all joint outcomes, with e^epsilon from above: at most the exact delta."""
+    joint = [(Fraction(1), Fraction(1))]
+    for event, count in parts:
+        for _ in range(count):
+            joint = [(p * a, q * b) for p, q in joint for a, b in event.outcomes if p * a or q * b]
+    growth = exp_bounds(epsilon)[1]
+    return sum((max(p - growth * q, Fraction(0)) for p, q in joint), Fraction(0))
+
+
+@pytest.mark.parametrize("event", [RANDOMISED, REVEALING])
+@pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 2), Fraction(2)])
+def test_close_to_the_enclosure_of_the_accountant(event: FiniteLoss, epsilon: Fraction) -> None:
+    """A bound that is far above the exact delta would make Gaussian noise look better than it is."""
+    box = Mixture(Repeated(event, 6)).delta(epsilon)
+    found = delta_above([(event, 6)], epsilon, STEP)
+    assert box.lower <= found <= box.upper * Fraction(1005, 1000)
+
+
+def test_losses_on_the_lattice_are_exact() -> None:
+    """Losses of 0 and without end need no rounding: the bound is the exact delta but for its last bits."""
+    event = FiniteLoss(
+        ((Fraction(1, 10), Fraction(0)), (Fraction(9, 10), Fraction(9, 10)), (Fraction(0), Fraction(1, 10)))
+    )
+    exact = 1 - Fraction(9, 10) ** 3
+    found = delta_above([(event, 3)], Fraction(1), STEP)
+    assert exact <= found < exact + Fraction(1, 2**150)
+
+
+def test_nothing_is_lost_at_the_ends() -> None:
+    """Losses far beyond the window count as ones without end, never as none."""
+    tiny = Fraction(1, 10**30)
+    event = FiniteLoss(((1 - tiny, tiny), (tiny, 1 - tiny)))
+    assert 1 - 4 * tiny <= delta_above([(event, 1)], Fraction(1), STEP) <= 1
+
+
+def test_a_narrow_window_only_adds() -> None:
+    """What leaves the window must count as infinite: dropped, it would promise what is not kept."""
+    wide, narrow = (
+        delta_above([(RANDOMISED, 6)], Fraction(1), STEP, spare) for spare in (Fraction(8), Fraction(1, 4))
+    )
+    assert wide < narrow <= 1
+
+
+def test_what_cannot_be_composed_is_refused() -> None:
+    """A step of 0 would divide by 0, a count of 0 would leave an event out."""
+    with pytest.raises(ConfigError):
+        delta_above([(RANDOMISED, 0)], Fraction(1), STEP)
+    with pytest.raises(ConfigError):
+        delta_above([(RANDOMISED, 1)], Fraction(1), Fraction(0))
+    with pytest.raises(ConfigError):
+        delta_above([], Fraction(1), STEP)

@@ -1,13 +1,15 @@
-"""The ball-certified reference values lie inside every engine's enclosure."""
+"""The accountant against reference values: certified numbers, sums of exact powers, few questions to a search."""
 
 import json
+import math
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.compositions import weighted
-from topdown.privacy.accountant import Composition, bun_steinke
+from topdown.privacy import Enclosure
+from topdown.privacy.accountant import Composition, bun_steinke, discrete_gaussian_variance, solve_epsilon
 
 CASES = json.loads((Path(__file__).parents[2] / "golden" / "accountant_cases.json").read_text())["cases"]
 PRINTED = Fraction(1, 10**27)  # the references are midpoints printed to 28 digits or more
@@ -75,3 +77,33 @@ def test_deep_tail_of_the_published_curve():
     box = composition("M0M0").delta(epsilon)
     assert abs(float(box) / 9.61458478483005e-24 - 1) < 1e-11
     assert box.relative_width < 1e-12
+
+
+@pytest.mark.parametrize("parameter", ["1/20", "1/3", "1", "5", "15", "16", "300"])
+def test_encloses_the_sum(parameter: str) -> None:
+    """Noise of a small parameter varies far less than that: it would be shown worse than it is."""
+    v = float(Fraction(parameter))
+    weights = {x: math.exp(-x * x / (2 * v)) for x in range(-400, 401)}
+    direct = math.fsum(x * x * w for x, w in weights.items()) / math.fsum(weights.values())
+    box = discrete_gaussian_variance(parameter)
+    assert direct == pytest.approx(float(box), rel=1e-13)
+    assert box.relative_width < 1e-50
+    assert box.upper <= Fraction(parameter)
+
+
+@pytest.mark.parametrize("width", [Fraction(1, 10**12), Fraction(1, 10**6)])
+def test_few_enclosures_are_asked_for(width: Fraction) -> None:
+    """An end that is looked for from the finest resolution on took 136 enclosures, half a minute for a census."""
+    asked = []
+    exact = -2 + 2 * math.sqrt(1 - math.log(1e-10))
+
+    def deltas(points):
+        asked.extend(points)
+        values = [Fraction(math.exp(-(float(x) ** 2) / 4 - float(x))) for x in points]
+        return [Enclosure(v * (1 - width), v * (1 + width), "test") for v in values]
+
+    target = Fraction(1, 10**10)
+    found = solve_epsilon(deltas, target, exact, Fraction(40), 90)
+    assert found.lower - Fraction(1, 10**13) <= Fraction(exact) <= found.upper + Fraction(1, 10**13)
+    assert found.width <= 8 * width
+    assert len(asked) < 40

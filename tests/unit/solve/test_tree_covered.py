@@ -1,8 +1,9 @@
-"""Which levels the tree estimate covers: every reason is named before anything is spent, and is true."""
+"""Which levels the tree estimate covers, every reason named; and its judge states no less than an estimate is off."""
 
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec import to_builtins
 
@@ -12,7 +13,7 @@ from tests.helpers.tree_census import with_tree
 from topdown.plan import Pass, PublicContext, load_settings, plan_from_document
 from topdown.resources import find
 from topdown.solve import solve_answers
-from topdown.solve.tree import choose_levels
+from topdown.solve.tree import LeafPath, Measured, choose_levels, normal_residual_persons
 from topdown.solve.tree import coverage as covered
 
 WITH_TREE = '[estimates]\ntargets = "tree"\n\n[budget]'
@@ -103,3 +104,25 @@ def test_settings_with_the_tree_differ_in_nothing_else(tmp_path: Path) -> None:
     assert tree.estimates is not None
     assert tree.estimates.targets == "tree"
     assert plain.estimates is None
+
+
+ROWS, COLUMNS = [0, 0, 1, 1], [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("with_cells", [False, True])
+def test_an_estimate_off_along_the_flattest_direction_shows_in_full(with_cells: bool) -> None:
+    """Two margins of three open cells tell them apart with less curvature than either has weight."""
+    labels, weights = [ROWS, COLUMNS], [1.0, 1.0]
+    if with_cells:
+        labels, weights = [*labels, [0, 1, 2, 3]], [*weights, 0.5]
+    leaf = Measured(np.array(labels), np.array([0, 2, 4][: len(labels)]), np.array(weights))
+    cells, truth = np.array([0, 1, 2]), np.array([5.0, 3.0, 2.0, 0.0])
+    curvature = np.zeros((3, 3))
+    for of, weight in zip(labels, weights, strict=True):
+        curvature += weight * (np.array(of)[cells][:, None] == np.array(of)[cells])
+    off = np.zeros(4)
+    off[cells] = np.linalg.eigh(curvature)[1][:, 0]
+    answers = np.concatenate([np.bincount(of, weights=truth) for of in labels])
+    exact, wrong = (LeafPath(cells, (x,), (), (answers,)) for x in (truth, truth + off))
+    assert normal_residual_persons([leaf], [exact], []) == pytest.approx(0.0, abs=1e-12)
+    assert normal_residual_persons([leaf], [wrong], []) >= np.abs(off).max() * (1 - 1e-12)

@@ -1,4 +1,4 @@
-"""Noise drawn in forked children: no two of them share bits, and none is drawn twice for one charge."""
+"""Drawing noise and adding true counts to it, in this process and in forked children that share no bits."""
 
 import multiprocessing
 import os
@@ -10,12 +10,27 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from tests.helpers.audited import without_noise
 from tests.helpers.killed import die
+from tests.helpers.tiny_extension import draw_world
 from topdown.errors import InternalError
-from topdown.measure import PartDrawer, Truth, children, draw_in_children, load_records, measure
+from topdown.measure import (
+    PartDrawer,
+    Truth,
+    add_counts,
+    add_in_64_bits,
+    children,
+    draw_in_children,
+    level_drawer,
+    load_records,
+    measure,
+)
+from topdown.model import Histogram
+from topdown.plan import PublicContext
 from topdown.privacy import AesBits, BitSource
 from topdown.privacy.ledger import MeasuredPart, read_ledger
 from topdown.workers import workers_with
@@ -336,3 +351,87 @@ def _lives(number: int) -> bool:
         return Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+MOST = 2**31 - 1
+
+
+@pytest.mark.parametrize("most", [9, MOST // 60, MOST])
+def test_both_ways_add_the_same(most):
+    """An answer that loses one of its people in the fast way is wrong in every release."""
+    random = np.random.default_rng(most)
+    for _ in range(50):
+        block = random.integers(-most, most // 3, (4, 3)).astype(np.int32)
+        row, answer = random.integers(0, 4, 30), random.integers(0, 3, 30).astype(np.int32)
+        count = random.integers(0, most // 60 + 1, 30)
+        exact = block.astype(object)
+        for at in zip(row, answer, count, strict=True):
+            exact[at[0], at[1]] += int(at[2])
+        slow = block.copy()
+        add_in_64_bits(slow.reshape(-1), row * 3 + answer, count)
+        add_counts(block, row, answer, count)
+        assert (exact.tolist(), exact.tolist()) == (block.tolist(), slow.tolist())
+
+
+@pytest.mark.parametrize(("noise", "counts"), [(MOST, [1]), (MOST - 2, [1, 1, 1]), (0, [2**31])])
+def test_a_sum_that_leaves_32_bits_is_refused(noise, counts):
+    """A sum that wraps would be published as a number of another sign."""
+    block = np.full((1, 2), noise, dtype=np.int32)
+    place = np.ones(len(counts), dtype=np.int64)
+    with pytest.raises(InternalError) as refused:
+        add_counts(block, 0 * place, place.astype(np.int32), np.array(counts))
+    assert refused.value.code == "X020"
+    assert block.tolist() == [[noise, noise]]
+
+
+def test_a_sum_that_just_fits_is_kept():
+    """The bound is for all counts together; one answer may need less than they add up to."""
+    block = np.array([[MOST - 2, 0]], dtype=np.int32)
+    add_counts(block, np.zeros(2, dtype=np.int64), np.array([0, 1], dtype=np.int32), np.array([2, 7]))
+    assert block.tolist() == [[MOST, 7]]
+
+
+def test_nothing_to_add_changes_nothing():
+    """Nodes without records have noise all the same."""
+    block, none = np.array([[3, -4]], dtype=np.int32), np.zeros(0, dtype=np.int64)
+    add_counts(block, none, none.astype(np.int32), none)
+    assert block.tolist() == [[3, -4]]
+
+
+def slowly(
+    context: PublicContext, depth: int, histogram: Histogram, nodes: list[int]
+) -> tuple[list[int], list[int]]:
+    """Return answers and sizes node by node, query by query, answer by answer."""
+    answers, sizes = [], []
+    people = list(
+        zip(histogram.node.tolist(), histogram.cell.tolist(), histogram.count.tolist(), strict=True)
+    )
+    for node in nodes:
+        cells = context.support.cells(depth, node)
+        for query in context.queries(context.plan.levels[depth].name):
+            listed = sorted({int(query.labels[cell]) for cell in cells})
+            sizes.append(len(listed))
+            answers += [
+                sum(n for i, cell, n in people if i == node and query.labels[cell] == answer)
+                for answer in listed
+            ]
+    return answers, sizes
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_all_nodes_at_once_are_as_one_by_one(seed):
+    """A record counted at another answer, or one where the base release has nobody, would move a published number."""
+    world, random = draw_world(seed, n_leaves=4), np.random.default_rng(seed)
+    context = world.context()
+    for depth, level in enumerate(context.plan.levels):
+        n_nodes, n_cells = len(context.geography.levels[depth]), context.plan.schema.n_cells
+        node, cell = np.nonzero(random.random((n_nodes, n_cells)) < 0.6)  # also where nothing is open
+        histogram = Histogram.build(n_nodes, n_cells, node, cell, random.integers(1, 9, len(node)))
+        nodes = np.flatnonzero(context.inhabited[depth])
+        for some in (nodes, nodes[1:], nodes[::2]):
+            if not len(some):
+                continue
+            with without_noise():
+                drawn = level_drawer(context, depth, histogram, AesBits()).draw(some)
+            answers, sizes = slowly(context, depth, histogram, some.tolist())
+            assert (answers, sizes) == (drawn.answers.tolist(), drawn.sizes.tolist()), level.name

@@ -1,0 +1,231 @@
+"""How-to pages: every command run, every line compared, every snippet executed, every link followed."""
+
+import importlib
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import topdown
+from examples import field_offices
+from tests.helpers.pages import run_page
+
+NOISE_PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "optimal-noise.md"
+
+
+def test_the_page_of_noise_says_what_it_says(topdown, toy, tmp_path, monkeypatch):
+    """A command or a figure on the page that no longer holds misleads whoever follows it."""
+    monkeypatch.chdir(tmp_path)
+    toy(tmp_path)
+    assert run_page(NOISE_PAGE, topdown) == 16
+    assert (tmp_path / "law.json").exists()
+    assert (tmp_path / "law.svg").exists()
+
+
+def test_one_count_beside_the_discrete_gaussian(topdown):
+    """The page says: below a ninth of its variance, at epsilon 1 and delta 1/1000000."""
+    found = topdown(
+        *["noise", "--epsilon", "1", "--delta", "1/1000000", "--loss", "l2", "--compare", "--json"]
+    ).document
+    other = next(o for o in found["others"] if o["name"] == "discrete Gaussian")
+    assert 9 * float(found["variance"]) < float(other["expected_loss"])
+
+
+REAL_PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "optimal-noise-real.md"
+
+
+@pytest.mark.slow
+def test_the_page_of_real_answers_says_what_it_says(topdown, tmp_path, monkeypatch):
+    """A command or a figure on the page that no longer holds misleads whoever follows it."""
+    monkeypatch.chdir(tmp_path)
+    assert run_page(REAL_PAGE, topdown) == 5
+
+
+PGSR_PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "pgsr.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_of_pgsr_runs(pgsr_cli, tmp_path, capsys):
+    """A command, table or file name on the page that no longer works stops a reader at the first step."""
+    pytest.importorskip("pandas")
+    text = PGSR_PAGE.read_text(encoding="utf-8")
+    commands = []
+    for block in BLOCK.finditer(text):
+        language, body = block.groups()
+        if language in ("csv", "toml"):
+            name = re.findall(rf"`(\w+\.{language})`", text[: block.start()])[-1]
+            (tmp_path / name).write_text(body)
+        elif language == "python":
+            exec(compile(body, str(PGSR_PAGE), "exec"), {})  # noqa: S102
+            assert "municipality" in capsys.readouterr().out
+        else:
+            assert language == "console"
+            for line in body.splitlines():
+                prompt, program, *arguments = shlex.split(line)
+                assert (prompt, program) == ("$", "pgsr")
+                said = pgsr_cli(*arguments)
+                assert said.code == 0, said.err
+                commands.append(arguments[0])
+    assert commands == ["ledger", "release", "release", "verify", "compare", "microdata", "explain", "schema"]
+    assert len((tmp_path / "groups.csv").read_text().splitlines()) == 11
+    named = set(re.findall(r"`(\w+\.(?:parquet|json|jsonl|csv|toml))`", text))
+    written = {path.name for path in (*tmp_path.iterdir(), *(tmp_path / "release").iterdir())}
+    assert named <= written | {"groups.ledger.jsonl"}
+
+
+def test_links_of_the_page_of_pgsr_lead_somewhere():
+    """A page that was renamed leaves a dead link."""
+    for target in re.findall(r"\]\(([^)#]+)", PGSR_PAGE.read_text(encoding="utf-8")):
+        assert (PGSR_PAGE.parent / target).is_file(), target
+
+
+PYTHON_PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "python.md"
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_how_to_page_runs(tmp_path):
+    """A line on the page that no longer works stops a reader at the first step."""
+    program = "\n".join(PYTHON_BLOCK.findall(PYTHON_PAGE.read_text(encoding="utf-8")))
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "2000 True" in lines  # the release
+    assert "2000 2000" in lines  # its tables and records
+    assert "this run spent: nothing" in lines
+    assert [line for line in lines if line.endswith("False")] == []
+    assert any(line.startswith("solve ") for line in lines)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_the_how_to_page_names_what_there_is():
+    """A name on the page that the package lacks, or a link to nowhere, sends a reader to the source."""
+    text = PYTHON_PAGE.read_text(encoding="utf-8")
+    named = set(re.findall(r"topdown\.(\w+)", text))
+    assert named <= set(topdown.__all__)
+    functions = {name for name in topdown.__all__ if name.islower()}
+    assert functions <= named
+    for target in re.findall(r"\]\(([^)#]+)", text):
+        assert (PYTHON_PAGE.parent / target).is_file(), target
+
+
+RESOLVE_PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "resolve.md"
+
+
+def test_the_page_runs_and_its_documents_are_in_form(topdown, release, check):
+    """A command on the page that fails, or a document out of form, stops a reader who wanted one table more."""
+    shutil.copytree(release, "release")
+    assert run_page(RESOLVE_PAGE, topdown) == 2
+    for name in ("plan.json", "certificate.json"):
+        check(json.loads((Path("tree") / name).read_text(encoding="utf-8")))
+    made = topdown("resolve", "release", "--out", "more", "--targets", "tree", "--workers", 1, "--json")
+    check(made.document)
+    assert (made.code, made.document["release_id"][-9:]) == (0, "-resolved")
+    again = topdown("resolve", "release", "--out", "no", "--targets", "own")
+    assert (again.code, "C252" in again.err) == (2, True)
+
+
+SELECTION_PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "selection.md"
+
+
+def test_the_page_runs_and_prints_what_it_says(topdown, toy, capsys):
+    """A line on the page that no longer works stops a reader at the first step."""
+    toy(Path())
+    Path("offices.csv").write_text("candidate,geocode\nNorth,1101\nNorth,1102\nSouth,12\nEast,1301\n")
+    assert run_page(SELECTION_PAGE, topdown) == 7
+    items, cost = capsys.readouterr().out.splitlines()[-2:]
+    assert f"# {cost} = e^(1/2)" in SELECTION_PAGE.read_text(encoding="utf-8")
+    assert {"0", "1", "2"} >= set(re.findall(r"\d", items))
+
+
+def test_the_functions_of_the_table_are_there():
+    """A name on the page that there is not sends a reader to the source."""
+    named = re.findall(r"^\| `(\w+)\.(\w+)` \|", SELECTION_PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(named) == 9
+    for module, function in named:
+        assert callable(getattr(importlib.import_module(f"topdown.selection.{module}"), function))
+
+
+def test_the_offices_of_the_picture_are_chosen_and_drawn(tmp_path):
+    """A picture that the example cannot make again shows something else than the code does."""
+    chosen, best = field_offices.choose(tmp_path)
+    assert len(set(chosen)) == len(set(best)) == field_offices.K
+    drawn = (tmp_path / "offices.svg").read_text(encoding="utf-8")
+    shown = SELECTION_PAGE.with_name("field-offices.svg").read_text(encoding="utf-8")
+    for text in (drawn, shown):
+        assert "looks at everybody: 59 % within 2 km" in text
+        assert "private, epsilon 1/10: " in text
+        assert text.count("<text") == 2 * (field_offices.K + 1)
+    covers, people = field_offices.reached(tmp_path, tmp_path / "offices"), field_offices.residents(tmp_path)
+    assert field_offices.share(chosen, covers, people) > 0.7 * field_offices.share(best, covers, people)
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "your-own-invariants.md"
+ADDED = re.compile(r"Save\s+`([\w.]+)`\s+with\s+this\s+added\s+as\s+`([\w.]+)`:\s*\Z")
+SAVED = re.compile(r"Save\s+it\s+as\s+`([\w.]+)`:\s*\Z")
+
+
+def flat(text: str) -> str:
+    """Forget line breaks, columns and non-breaking spaces."""
+    return " ".join(text.replace("\u00a0", " ").split())
+
+
+def write(folder: Path, before: str, body: str) -> None:
+    """Save a block under the name that the text before it gives."""
+    if found := ADDED.search(before):
+        old, new = found.groups()
+        (folder / new).write_text((folder / old).read_text() + "\n" + body)
+        return
+    found = SAVED.search(before)
+    assert found, f"no file name before:\n{body[:60]}"
+    (folder / found.group(1)).write_text(body)
+
+
+def test_the_page_runs_and_says_what_it_says(topdown, tmp_path):
+    """A verdict on the page that the program does not give would mislead an office about its own law."""
+    text = PAGE.read_text(encoding="utf-8")
+    said, n_compared, verdicts = "", 0, set()
+    for block in BLOCK.finditer(text):
+        language, body = block.groups()
+        if language in ("csv", "toml"):
+            write(tmp_path, text[: block.start()], body)
+        elif language == "text":
+            for line in body.splitlines():
+                assert flat(line) in said, f"{line}\nis not in\n{said}"
+                n_compared += 1
+        elif language == "python":
+            exec(compile(body, str(PAGE), "exec"), {})  # noqa: S102
+        else:
+            assert language == "console"
+            said = ""
+            for line in body.splitlines():
+                command, _, expected = line.partition("   # exit ")
+                prompt, program, *arguments = shlex.split(command)
+                assert prompt == "$"
+                if program == "sed":
+                    subprocess.run(command[2:], shell=True, cwd=tmp_path, check=True)  # noqa: S602
+                    continue
+                assert program == "topdown"
+                outcome = topdown(*arguments)
+                assert outcome.code == int(expected or 0), f"{line}\n{outcome.out}{outcome.err}"
+                said += " " + flat(outcome.out + " " + outcome.err)
+                if arguments[0] == "implied":
+                    verdicts |= {v["kind"] for v in topdown(*arguments, "--json").document["verdicts"]}
+    assert n_compared > 20
+    assert verdicts == {
+        "complete_integral",
+        "not_guaranteed",
+        "refused",
+    }  # an integer program needs a run file
+
+
+def test_links_of_the_page_lead_somewhere():
+    """A page that was renamed leaves a dead link."""
+    for target in re.findall(r"\]\(([^)#]+)", PAGE.read_text(encoding="utf-8")):
+        assert (PAGE.parent / target).is_file(), target

@@ -1,0 +1,393 @@
+"""Somebody changes a release and rewrites its manifest: the check that knows better fails."""
+
+import gzip
+import io
+import json
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.helpers.small_release import Small, canonical, edit_json, half, ledger_events, seal, write_solve
+from tests.helpers.tampered import PERSONS, Rows, attack, codes, edit_rows, failed, rewrite_ledger
+
+
+def test_sound_copy_passes(copy: Small) -> None:
+    """If an untouched copy failed, every test below would pass for the wrong reason."""
+    assert attack(copy).ok
+
+
+def test_duplicated_row(copy: Small) -> None:
+    """A row given twice would count its people twice."""
+    result = edit_rows(copy, PERSONS, lambda rows: rows.insert(2, dict(rows[2])))
+    assert {"V103"} == codes(result, "whole numbers")
+    assert {3 + 1} == {f.row for f in result.check("whole numbers").findings}
+
+
+@pytest.mark.parametrize("count", [0, -1, -(2**62)])
+def test_count_below_one(copy: Small, count: int) -> None:
+    """A negative or zero count would be taken for people."""
+    result = edit_rows(copy, PERSONS, lambda rows: rows[0].update(count=count))
+    assert "V101" in codes(result, "whole numbers")
+
+
+def test_counts_that_overflow(copy: Small) -> None:
+    """Two huge counts could wrap around to a plausible sum."""
+    result = edit_rows(copy, PERSONS, lambda rows: [r.update(count=2**62) for r in rows[:4]] and None)
+    assert "V110" in codes(result, "whole numbers")
+    assert {"V150"} == codes(result, "bounds")
+
+
+@pytest.mark.parametrize(("column", "value"), [("geocode", "999"), ("sex", "other"), ("age", "")])
+def test_unknown_label(copy: Small, column: str, value: str) -> None:
+    """A label or geocode outside the schema would be dropped or crash a reader."""
+    result = edit_rows(copy, PERSONS, lambda rows: rows[0].update({column: value}))
+    assert "V102" in codes(result, "whole numbers")
+    assert {"V150"} == codes(result, "zeros")
+
+
+def test_rows_out_of_order(copy: Small) -> None:
+    """Rows in another order would break readers that rely on the documented one."""
+
+    def swap(rows: Rows) -> None:
+        rows[0], rows[1] = rows[1], rows[0]
+
+    assert {"V103"} == codes(edit_rows(copy, PERSONS, swap), "whole numbers")
+
+
+def add_person(rows: Rows, **where: str) -> None:
+    """Put one person somewhere, keeping the order by geocode."""
+    rows.append({"count": 1, **where})
+    rows.sort(key=lambda r: r["geocode"])
+
+
+def test_person_where_nobody_can_be(copy: Small) -> None:
+    """A person in a block without homes would contradict public facts."""
+    person = {"geocode": "021", "dwelling": "home", "sex": "female", "age": "18_64"}
+    result = edit_rows(copy, PERSONS, lambda rows: add_person(rows, **person))
+    finding = result.check("zeros").findings[0]
+    assert (finding.code, finding.node) == ("V106", "021")
+
+
+def test_person_ruled_out_by_definition(copy: Small) -> None:
+    """A child in barracks would break a structural zero."""
+    person = {"geocode": "012", "dwelling": "barracks", "sex": "female", "age": "0_17"}
+    result = edit_rows(copy, PERSONS, lambda rows: add_person(rows, **person))
+    assert "V106" in codes(result, "zeros")
+
+
+def test_broken_lower_bound(copy: Small) -> None:
+    """A dormitory with nobody in it would contradict the register of facilities."""
+
+    def empty(rows: Rows) -> None:
+        rows[:] = [r for r in rows if (r["geocode"], r["dwelling"]) != ("011", "dormitory")]
+
+    result = edit_rows(copy, PERSONS, empty)
+    nodes = {f.node for f in result.check("bounds").findings}
+    assert {"V107"} == codes(result, "bounds")
+    assert "011" in nodes
+
+
+def test_lower_bound_missed_by_one(copy: Small) -> None:
+    """One person too few is as wrong as none at all."""
+    cells = {"geocode": "023", "dwelling": "dormitory", "sex": "female", "age": "0_17"}
+
+    def leave_three(rows: Rows) -> None:
+        rows[:] = [r for r in rows if (r["geocode"], r["dwelling"]) != ("023", "dormitory")]
+        rows.append(cells | {"count": 3})
+        rows.sort(key=lambda r: r["geocode"])
+
+    findings = edit_rows(copy, PERSONS, leave_three).check("bounds").findings
+    assert ("V107", "023", "at least 4", "3") in {(f.code, f.node, f.expected, f.found) for f in findings}
+
+
+def test_changed_table(copy: Small) -> None:
+    """A published table that disagrees with the microdata would mislead its readers."""
+    result = edit_rows(copy, "tables/sex_by_age/county.parquet", lambda rows: rows[0].update(count=77))
+    places = {(f.code, f.node, f.row, f.found) for f in result.check("hierarchy").findings}
+    assert ("V104", "01", 1, "77") in places
+    assert {"V108"} == codes(result, "tables")
+    assert {"hierarchy", "tables", "certificate"} == failed(result)
+
+
+def test_added_table(copy: Small) -> None:
+    """A table nobody computed would be published with the others."""
+    shutil.copytree(copy.folder / "tables/total", copy.folder / "tables/sex")
+    assert "V108" in codes(attack(copy), "tables")
+
+
+def test_missing_table(copy: Small) -> None:
+    """A table left out would not be missed by anyone but its readers."""
+    (copy.folder / "tables/total/block.parquet").unlink()
+    result = attack(copy)
+    assert {"V109"} == codes(result, "tables")
+    assert {"V150"} == codes(result, "hierarchy")
+
+
+def compressed(data: bytes) -> bytes:
+    """Compress as a release does, with a header that says nothing."""
+    out = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=out, mtime=0) as file:
+        file.write(data)
+    return out.getvalue()
+
+
+def test_changed_csv(copy: Small) -> None:
+    """The one-line-a-record file would tell another story than the microdata."""
+    path = copy.folder / "microdata/persons.csv.gz"
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    path.write_bytes(compressed(b"".join(lines[:-1])))
+    assert {"V108"} == codes(attack(copy), "tables")
+
+
+def test_changed_csv_of_equal_length(copy: Small) -> None:
+    """A record moved to another block keeps the length of the file."""
+    path = copy.folder / "microdata/persons.csv.gz"
+    data = gzip.decompress(path.read_bytes())
+    path.write_bytes(compressed(data.replace(b"011,", b"012,", 1)))
+    assert codes(attack(copy), "tables") == {"V108"}
+
+
+def test_exact_statistic_not_reproduced(copy: Small) -> None:
+    """A promised total that the microdata do not add up to would go unseen."""
+
+    def change(document: Any) -> None:
+        document["values"][0]["answers"][0][0] += 1
+
+    edit_json(copy.folder / "measurements/exact.json", change)
+    assert {"V105"} == codes(attack(copy), "exact statistics")
+
+
+def test_unconverged_solver(copy: Small) -> None:
+    """A release solved badly would be sold as optimal."""
+    write_solve(copy.folder, copy.context, n_unconverged=1, max_kkt_residual_persons=0.2)
+    assert {"V121"} == codes(attack(copy), "solver")
+
+
+def test_less_than_rounding_changes_is_a_warning(copy: Small) -> None:
+    """A release that stopped a hundredth of a person from the optimum must stay usable, and must say so."""
+    write_solve(copy.folder, copy.context, n_unconverged=1, max_kkt_residual_persons=0.01)
+    check = attack(copy).check("solver")
+    assert check.ok
+    assert "in 1 of 1 problems" in check.warnings[0]
+
+
+def test_large_residual_is_a_warning(copy: Small) -> None:
+    """A residual above the target costs accuracy only, but has to be said."""
+    write_solve(copy.folder, copy.context, max_kkt_residual_persons=0.25, n_roundings_optimal=0)
+    result = attack(copy)
+    assert result.check("solver").ok
+    assert 2 * len(copy.context.plan.levels) == result.n_warnings
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "code"),
+    [
+        (lambda c: c["privacy"].update(loss="1/2"), "privacy", "V130"),
+        (lambda c: c["privacy"].update(unit="household"), "privacy", "V130"),
+        (lambda c: c["privacy"].update(neighbours="add_remove"), "privacy", "V130"),
+        (lambda c: c["privacy"]["usual"]["epsilon"].update({"1e-10": "15.5"}), "privacy", "V131"),
+        (lambda c: c["privacy"]["usual"]["epsilon"].update({"1e-10": "17"}), "privacy", "V131"),
+        (lambda c: c["privacy"]["usual"]["epsilon"].update({"1e-10": None}), "privacy", "V131"),
+        (lambda c: c["privacy"].update(usual=[]), "privacy", "V131"),
+        (lambda c: c["privacy"].update(epsilon={"1e-10": ["30", "31"]}), "privacy", "V132"),
+        (lambda c: c["privacy"].update(epsilon={"1e-10": ["9", "8"]}), "privacy", "V132"),
+        (lambda c: c.update(privacy=3), "privacy", "V130"),
+        (lambda c: c["open_answers"].append("release.title"), "certificate", "V141"),
+        (lambda c: c["checks"].pop(), "certificate", "V141"),
+        (lambda c: c["checks"][3].update(ok=False), "certificate", "V141"),
+        (lambda c: c["checks"][3].update(ok=1), "certificate", "V141"),
+        (lambda c: c["files"].update({"plan.json": "0" * 64}), "certificate", "V141"),
+        (lambda c: c.update(praise="excellent"), "certificate", "V141"),
+        (lambda c: c["software"].update(numpy="/home/someone"), "certificate", "V141"),
+        (lambda c: c.pop("files"), "certificate", "V141"),
+        (lambda c: c.update(stamps=["DRAFT"]), "stamps", "V142"),
+        (lambda c: c.update(version=2), "certificate", "V140"),
+    ],
+)
+def test_false_certificate(copy: Small, change: Callable[[Any], None], check: str, code: str) -> None:
+    """A certificate that says more, or other things, than the files would be quoted as truth."""
+    edit_json(copy.folder / "certificate.json", change)
+    assert code in codes(attack(copy), check)
+
+
+def test_stamp_cut_from_readme(copy: Small) -> None:
+    """A made-up stamp, or a missing one, in the first line people read would mislead them."""
+    path = copy.folder / "README.txt"
+    path.write_text("DRAFT: " + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert {"V142"} == codes(attack(copy), "stamps")
+
+
+def test_swapped_measurement_parts(copy: Small) -> None:
+    """Two parts that changed places would give one county's noise to another."""
+    a, b = (copy.folder / f"measurements/county/part-00{i}.parquet" for i in (0, 1))
+    first, second = a.read_bytes(), b.read_bytes()
+    a.write_bytes(second)
+    b.write_bytes(first)
+    result = attack(copy)
+    assert {"V031"} == codes(result, "measurements")
+    assert {"V025", "V026"} == codes(result, "ledger")
+
+
+def test_missing_measurement_part(copy: Small) -> None:
+    """A part left out would leave areas without noise unnoticed."""
+    (copy.folder / "measurements/block/part-003.parquet").unlink()
+    assert {"V031"} == codes(attack(copy), "measurements")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda rows: rows[0]["answers"].append(1), "V032"),
+        (lambda rows: rows[0].update(variance_numerator=rows[0]["variance_numerator"] + 1), "V033"),
+        (lambda rows: rows[0].update(query="sex"), "V031"),
+        (lambda rows: rows[0].update(level="block"), "V031"),
+        (lambda rows: rows.pop(), "V031"),
+        (lambda rows: rows[0].update(answers=None), "V035"),
+    ],
+)
+def test_changed_measurement(copy: Small, change: Callable[[Rows], None], code: str) -> None:
+    """A measurement of another shape or variance would be weighed wrongly by whoever reuses it."""
+    assert code in codes(edit_rows(copy, "measurements/county/part-000.parquet", change), "measurements")
+
+
+def test_measurements_of_another_plan(copy: Small) -> None:
+    """Parts of another run would be taken for this run's."""
+    path = copy.folder / "measurements/land/part-000.parquet"
+    path.write_bytes(path.read_bytes().replace(copy.context.plan.plan_hash.encode(), b"0" * 64))
+    result = attack(copy)
+    assert "V030" in codes(result, "measurements")
+
+
+def test_changed_share(copy: Small) -> None:
+    """A share lowered in the plan would understate the privacy loss."""
+
+    def change(plan: Any) -> None:
+        plan["levels"][0]["share"] = half(plan["levels"][0]["share"])
+
+    edit_json(copy.folder / "plan.json", change)
+    result = attack(copy)
+    assert {"V011", "V012", "V013"} <= codes(result, "plan")
+
+
+@pytest.mark.parametrize(("key", "code"), [("loss", "V013"), ("parameter", "V014")])
+def test_changed_loss_or_parameter(copy: Small, key: str, code: str) -> None:
+    """A loss or variance that does not follow from the shares would be believed."""
+
+    def change(plan: Any) -> None:
+        m = plan["levels"][1]["measurements"][0]
+        m[key] = half(m[key])
+
+    edit_json(copy.folder / "plan.json", change)
+    assert code in codes(attack(copy), "plan")
+
+
+def test_other_public_facts(copy: Small) -> None:
+    """Public facts changed afterwards would excuse people where nobody can be."""
+    result = edit_rows(copy, "public/leaves.parquet", lambda rows: rows[2].update(homes=1))
+    assert {"V015", "V016"} == codes(result, "plan")
+
+
+def test_other_geography(copy: Small) -> None:
+    """A block moved to another county would change every county total."""
+    result = edit_rows(copy, "public/geography.parquet", lambda rows: rows[-1].update(parent="01"))
+    assert "V015" in codes(result, "plan")
+    assert {"V150"} == codes(result, "tables")
+
+
+def test_line_sealed_anew(copy: Small) -> None:
+    """A line changed and sealed again by itself must not fit the line after it."""
+    events = ledger_events(copy.context, copy.folder)
+    events[1]["rho_limit"] = "500"
+    path = copy.folder / "ledger.jsonl"
+    last = path.read_bytes().splitlines(keepends=True)[2]
+    path.write_bytes(seal(events[:2]) + last)
+    assert codes(attack(copy), "ledger") == {"V021"}
+
+
+def test_line_written_otherwise(copy: Small) -> None:
+    """The same record with a space more has another hash for everyone who recomputes the chain."""
+    path = copy.folder / "ledger.jsonl"
+    path.write_bytes(path.read_bytes().rstrip(b"}\n") + b" }\n")
+    assert codes(attack(copy), "ledger") == {"V021"}
+
+
+def test_noise_that_came_out_the_same_before(copy: Small) -> None:
+    """An earlier measurement with the same files is another one: taken for this one, an honest release would fail."""
+
+    def twice(events: list[dict[str, Any]]) -> None:
+        own, n = events[1:], len(events) - 1
+        events[1:] = [event | ({"journal": "cd" * 16} if "journal" in event else {}) for event in own]
+        for event in own:
+            moved = {"intent": event["intent"] + n} if "intent" in event else {}
+            moved |= {"intents": [i + n for i in event["intents"]]} if "intents" in event else {}
+            events.append(event | moved)
+
+    assert not codes(rewrite_ledger(copy, twice), "ledger")
+
+
+@pytest.mark.parametrize(
+    ("row", "changes", "code"),
+    [
+        (1, {"loss": "1/100"}, "V020"),
+        (1, {"laws": []}, "V020"),
+        (1, {"covers": ["land"]}, "V023"),
+        (1, {"plan_hash": "0" * 64}, "V022"),
+        (2, {"intent": 0}, "V024"),
+        (2, {"part": "street/part-000"}, "V026"),
+        (3, {"sha256": "0" * 64}, "V026"),
+        (-1, {"intents": [0]}, "V024"),
+        (-1, {"files": "0" * 64}, "V025"),
+        (0, {"data_set": "other"}, "V024"),
+        (0, {"neighbours": "add_remove"}, "V024"),
+        (0, {"unit": "household"}, "V024"),
+        (0, {"version": 2}, "V020"),
+        (1, {"neighbours": "add_remove"}, "V023"),
+        (1, {"neighbours": "move"}, "V024"),
+        (1, {"loss": 2.5}, "V020"),
+    ],
+)
+def test_ledger_that_does_not_cover(copy: Small, row: int, changes: dict[str, Any], code: str) -> None:
+    """A ledger that charges less, for others, or seals other files would hide a loss."""
+    assert code in codes(rewrite_ledger(copy, lambda events: events[row].update(changes)), "ledger")
+
+
+def test_voided_intent_with_commit(copy: Small) -> None:
+    """An intent taken back would erase the charge while its noise is out."""
+    void = {"kind": "void", "intent": 1, "reason": "none", "witness": "nobody"}
+    result = rewrite_ledger(copy, lambda events: events.append(void))
+    assert "V024" in codes(result, "ledger")
+
+
+def test_a_law_other_than_the_plan_s(copy: Small) -> None:
+    """Laws that add up to the loss but are not those drawn would falsify the account of everything released."""
+
+    def change(events: Rows) -> None:
+        total, *others = events[1]["laws"]
+        events[1]["laws"] = [
+            total | {"coordinates": 1, "shift": 1},
+            *others,
+            total | {"coordinates": 1, "shift": 1},
+        ]
+
+    assert "V023" in codes(rewrite_ledger(copy, change), "ledger")
+
+
+def test_a_part_drawn_twice_under_one_intent(copy: Small) -> None:
+    """Two draws for one charge are what the ledger is there to prevent."""
+
+    def change(events: Rows) -> None:
+        events[-1:-1] = [dict(events[2]), dict(events[3])]
+
+    assert "V024" in codes(rewrite_ledger(copy, change), "ledger")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"journal": "cd" * 16}, {"version": 1}, {"note": "x"}, {"plan_hash": "0" * 64}]
+)
+def test_a_journal_of_another_measurement(copy: Small, changes: dict[str, Any]) -> None:
+    """A folder that names another measurement is not the one the ledger committed to."""
+    path = copy.folder / "measurements/journal.json"
+    path.write_bytes(canonical(json.loads(path.read_text()) | changes) + b"\n")
+    assert {"V026"} == codes(attack(copy), "ledger")
