@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from topdown.privacy import AesBits, Sampler, UrandomBits, XorBits, certified_thresholds, draw_one, table_of
+from topdown.privacy import AesBits, Sampler, certified_thresholds, draw_one, table_of
 from topdown.privacy.laws import DiscreteGaussian, NoiseDistribution, TwoSidedGeometric, law_tails
 
 N_DRAWS = 4_000_000
@@ -58,17 +58,6 @@ def test_draws_per_second(benchmark: BenchmarkFixture, law: NoiseDistribution) -
         f"\n{law}: {fast / 1e6:.0f} M/s, {fast / floats:.1f} x rounded float, {fast / slow:,.0f} x slow twin"
     )
     assert fast > floats
-
-
-def test_both_sources_combined(benchmark: BenchmarkFixture) -> None:
-    """The price of distrusting either source of bits."""
-    law, out = DiscreteGaussian(100), np.zeros(N_DRAWS, dtype=np.int32)
-    combined, single = Sampler(law, XorBits(AesBits(), UrandomBits())), Sampler(law, AesBits())
-    benchmark.pedantic(combined.draw_into, args=(out,), rounds=5, warmup_rounds=1)
-    both = draws_per_second(lambda: combined.draw_into(out), N_DRAWS)
-    ratio = both / draws_per_second(lambda: single.draw_into(out), N_DRAWS)
-    benchmark.extra_info.update(draws_per_second=both, ratio_to_aes=ratio)
-    print(f"\nAES xor os.urandom: {both / 1e6:.0f} M/s, {ratio:.2f} x AES alone")
 
 
 @pytest.mark.parametrize("variance", [4, 2500, Fraction(79633, 10), 10**6], ids=str)

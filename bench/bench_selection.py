@@ -74,8 +74,8 @@ def on_all(epsilon: Fraction) -> Callable[[Incidence, RealChance], Choice]:
 
 def methods(epsilon: Fraction) -> dict[str, Callable[[Incidence, RealChance], Choice]]:
     """Return what is compared, by name."""
-    plan = subsampling(epsilon)
-    two = Subsampling(plan.rate, Fraction(2))
+    plan = subsampling(epsilon, "add_remove")
+    two = Subsampling(plan.rate, Fraction(2), "add_remove")
     a_round = epsilon / Fraction(2 * math.log(math.e * 1e6))
     return {
         "this": lambda d, c: max_cover(d, K, plan, c).items,
@@ -126,7 +126,7 @@ def discs(n_records: int, n_sites: int, radius: float, seed: int) -> tuple[Place
 
 def order_methods(epsilon: Fraction) -> dict[str, Callable[[Incidence, RealChance], Choice]]:
     """Return orders that are compared at an epsilon, by name; the last two have fresh samples."""
-    plan, rounds = subsampling(epsilon), printed.rounds(SITES_TO_ORDER, 2 * RESIDENTS, epsilon)
+    plan, rounds = subsampling(epsilon, "add_remove"), printed.rounds(SITES_TO_ORDER, 2 * RESIDENTS, epsilon)
     return {
         "thresholds, one sample": lambda d, c: orders.cover_order(d, 2 * RESIDENTS, plan, c).items,
         "choices, one sample": lambda d, c: orders.cover_order_by_choices(d, plan, c).items,
@@ -170,7 +170,7 @@ def show_size() -> None:
     start = time.process_time()
     data = incidence_of_pairs(*pairs, 1_000_000, 200)
     made, start = time.process_time() - start, time.process_time()
-    max_cover(data, 20, subsampling(Fraction(1, 2)), RealChance(SimulationBits(1)))
+    max_cover(data, 20, subsampling(Fraction(1, 2), "add_remove"), RealChance(SimulationBits(1)))
     print(
         f"\n10 million pairs: {made:.1f} s to sort, {time.process_time() - start:.1f} s to choose 20 of 200"
     )

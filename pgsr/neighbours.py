@@ -13,7 +13,7 @@ from typing import Literal
 
 from pgsr.hierarchy import Sizes
 from topdown.errors import ConfigError
-from topdown.privacy.relation import GROUP_STEPS
+from topdown.privacy.relation import GROUP_SIZES_PROTECT, GROUP_STEPS
 
 WHOLE_GROUPS = {"household", "appears"}
 """Steps of which a whole group is the unit; the second is protected by no release, so that it never stands alone."""
@@ -56,7 +56,7 @@ def relation_name(relations: tuple[Relation, ...], smallest: int) -> str:
 
 def bound_relation(relations: tuple[Relation, ...], smallest: int) -> str:
     """Return the relation of a ledger for a release: of persons who are there or not, or its steps of whole groups."""
-    return relation_name(relations, smallest) if "household" in relations else "add_remove"
+    return relation_name(relations, smallest) if "household" in relations else GROUP_SIZES_PROTECT
 
 
 NUMBER = "number of groups"

@@ -42,7 +42,7 @@ from topdown.formats import json_bytes
 from topdown.verify.check_ledger import check_order
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.findings import Findings
-from topdown.verify.ledger_reader import GROUP_STEPS, Charge, LedgerFile, Opened, load_ledger
+from topdown.verify.ledger_reader import GROUP_STEPS, OF_GROUP_SIZES, Charge, LedgerFile, Opened, load_ledger
 from topdown.verify.strict_reader import UnreadableError, open_inside, parse_json, read_bytes
 from topdown.verify.strict_reader import sha256_of as digest_of
 
@@ -275,7 +275,7 @@ def _check_charges(check: Findings, files: ReleasedFiles, bound: Opened, mine: l
     }
     expected: dict[str, tuple[object, object]] = {
         "unit of privacy": (bound.unit, stated["unit"]),
-        "relation": (bound.neighbours, "add_remove" if persons else steps),
+        "relation": (bound.neighbours, OF_GROUP_SIZES if persons else steps),
         "loss": (fraction(mine[0].loss) if mine else None, Fraction(stated["loss"])),
         "range of levels": (list(mine[0].covers) if mine else [], files.level_names),
     }

@@ -1,4 +1,4 @@
-"""The page that says where a change goes names files that are there, and a kind of rule is one class on each side."""
+"""The page that says where a change goes names files that are there; kinds of rules and relations are declared once."""
 
 import ast
 import re
@@ -9,6 +9,7 @@ from typing import get_args, get_type_hints
 from tests.helpers.imports import modules, tree_of
 from topdown.formats import InvariantKindName, InvariantRules
 from topdown.model import KINDS, Invariants, SoftRule
+from topdown.privacy import RELATIONS
 from topdown.verify import RULE_KINDS, ClosingRule, CountBound, SoftComparison
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,6 +17,7 @@ PAGE = ROOT / "docs" / "where-does-my-change-go.md"
 NAMES = [kind.kind for kind in KINDS]
 HEAD = {"name", "title", "schema", "source"}
 PLACES = {"topdown.formats.release_documents", "topdown.model.invariants", "topdown.verify.rule_kinds"}
+RELATION_PLACES = {"topdown.formats.common", "topdown.privacy.relation", "topdown.verify.noise_laws"}
 COLOURS = "never", "topdown.app."  # what --color may be
 
 
@@ -65,3 +67,27 @@ def test_a_kind_of_rule_is_named_where_it_is_declared_only() -> None:
         if found:
             named[module] = found
     assert named == {}
+
+
+def test_a_neighbour_relation_is_named_where_it_is_declared_only() -> None:
+    """Code that asks for one relation by name decides by accident for the next one."""
+    declared = tree_of(modules()["topdown.privacy.relation"]).body
+    assigned = [
+        (ast.unparse(s.targets[0]), ast.unparse(s.value)) for s in declared if isinstance(s, ast.Assign)
+    ]
+    values = {name for name, value in assigned if value.startswith("Relation(")}
+    assert len(values) == len(RELATIONS)
+    named = {}
+    for module in modules():
+        if module in RELATION_PLACES:
+            continue
+        nodes = list(ast.walk(tree_of(modules()[module])))
+        found = {
+            node.value for node in nodes if isinstance(node, ast.Constant) and node.value in [*RELATIONS]
+        }
+        found |= {node.id for node in nodes if isinstance(node, ast.Name) and node.id in values}
+        if found:
+            named[module] = found
+    assert named == {
+        "topdown.privacy.accountant.account": {"REPLACED"}
+    }  # what was published in 2020 protects

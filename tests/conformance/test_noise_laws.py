@@ -10,14 +10,14 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from topdown.formats import LawName, Mechanism
+from topdown.formats import LawName, Mechanism, Neighbours
 from topdown.measure import noise_law
 from topdown.model import Attribute, Schema, parse_query
 from topdown.plan import MeasurementPlan, count_weights
 from topdown.practice import LikelihoodRatios, PairAnswers
 from topdown.privacy import (
+    RELATIONS,
     AesBits,
-    Change,
     Claim,
     Measurement,
     Relation,
@@ -33,9 +33,7 @@ from topdown.privacy.laws import (
     LAWS,
     NoiseLaw,
     WeightedInteger,
-    cdf_interval,
     law_of_mechanism,
-    pmf_interval,
 )
 from topdown.verify import DrawnNoise, MovedCounts, law_problem, loss_of, loss_of_laws, noise_laws
 
@@ -68,7 +66,7 @@ def test_noise_is_drawn_as_it_is_planned(law: NoiseLaw) -> None:
     assert law_of_mechanism(law.mechanism) is law
     plan, found = measured(law), noise_law(measured(law))
     outcomes = range(-found.half_width(60), found.half_width(60) + 1)
-    variance = sum(float(pmf_interval(found, k, 60)[0]) * k * k for k in outcomes)
+    variance = sum(float(found.pmf(k, 60)[0]) * k * k for k in outcomes)
     assert float(plan.variance) == pytest.approx(variance, abs=1e-6 if law.has_delta else 1 / 6)
     assert plan.stddev**2 == pytest.approx(variance, rel=1e-6)
     assert len(Sampler(found, AesBits()).draw(3)) == 3
@@ -220,19 +218,20 @@ def test_a_law_has_the_distribution_that_it_plans(law: NoiseLaw) -> None:
     assert drawn == noise_law(plan)
     assert not drawn.is_too_wide
     assert drawn.description.startswith(type(drawn).__name__)
-    low, high = cdf_interval(drawn, 0, 60)
-    at_zero = pmf_interval(drawn, 0, 60)[0]
+    low, high = drawn.cdf(0, 60)
+    at_zero = drawn.pmf(0, 60)[0]
     assert float(low) == pytest.approx(float(high)) == pytest.approx((1 + float(at_zero)) / 2)
 
 
-@pytest.mark.parametrize("name", [change.value for change in Change])
+@pytest.mark.parametrize("name", RELATIONS)
 def test_verify_knows_what_neighbours_change(name: str) -> None:
     """Verify derives sensitivity, charge and rows by its own lines: with another relation they would pass unseen."""
+    assert list(noise_laws.RELATIONS) == list(RELATIONS) == list(get_args(Neighbours))
     mine, own = Relation.named(name), noise_laws.RELATIONS[name]
     query = parse_query(SCHEMA, "a")
     assert own.shifts == mine.shifts
     assert (own.l1, own.l2_squared) == (mine.l1_sensitivity(query), mine.l2_sensitivity_squared(query))
-    assert own.states_presence == mine.states_presence
+    assert own.needs == mine.made_of
     assert own.stated == tuple((c.kind, c.neighbours) for c in stated_changes(name, "person"))
     for rate, base in ((Fraction(1, 3), Fraction(2)), (Fraction(9, 10), Fraction(11, 10))):
         assert own.sampled_odds(rate, base) == mine.sampled_odds(rate, base)

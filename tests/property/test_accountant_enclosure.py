@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.compositions import weighted
 from tests.helpers.depth import repeats
-from topdown.privacy.accountant import Composition, Float64Engine, canonne_kamath_steinke
+from topdown.privacy.accountant import Composition, Quadrature, canonne_kamath_steinke
 
 denominators = st.integers(1, 24)
 
@@ -41,7 +41,7 @@ def cases(draw) -> tuple[Composition, list[Fraction]]:
 def test_float64_contains_the_ball_value(given_case):
     """A float64 bound that is too small anywhere (over 2500 random values a run) is a false certificate."""
     case, epsilons = given_case
-    boxes = Float64Engine(case.law).deltas(epsilons)
+    boxes = Quadrature(case.law).deltas(epsilons)
     balls = case.curve(epsilons, engine="ball", digits=20)
     for box, ball in zip(boxes, balls, strict=True):
         assert box.lower <= ball.upper

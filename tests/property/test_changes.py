@@ -39,6 +39,7 @@ from topdown.plan import (
     load_invariants,
     load_schema,
 )
+from topdown.privacy import RELATIONS
 from topdown.resources import find
 
 WORSE = ("protected", "conditional", "disclosed")
@@ -51,7 +52,7 @@ WORSE = ("protected", "conditional", "disclosed")
 def test_statuses_are_those_of_every_pair(case: Chain, neighbours: str) -> None:
     """A kind of change that is called protected while one of its changes shows would be a false promise."""
     found = analyse_neighbours(
-        case.schema, case.geography, case.known, case.zeros, case.bounds, presence=neighbours == "add_remove"
+        case.schema, case.geography, case.known, case.zeros, case.bounds, whole=RELATIONS[neighbours].stated
     )
     check(case, found, neighbours)
 
@@ -81,7 +82,9 @@ def test_two_rules_that_close_by_place_can_leave_one_answer_two_cells() -> None:
     known = [KnownStatistic("blocks", 1, {})]
     for open_at, status in (([False, True], "conditional"), ([False, False], "disclosed")):
         zeros = [ZeroRule("no q", {"a": (False, True)}, ~np.array(open_at))]
-        assert analyse_neighbours(schema, geography, known, zeros, [], presence=False)[0].status == status
+        assert (
+            analyse_neighbours(schema, geography, known, zeros, [], whole=("everything",))[0].status == status
+        )
 
 
 TWO_AXES = Schema("s", "s", "person", (Attribute("a", ("p", "q")), Attribute("b", ("x", "y"))))
@@ -104,7 +107,7 @@ def test_bounds_that_cross_leave_what_surely_fits(most: list[int], statuses: lis
         BoundRule("most", {"b": (True, False)}, np.array(most), above=True),
         BoundRule("rest", {"a": (False, True), "b": (False, True)}, np.array([0, 0]), above=True),
     ]
-    found = analyse_neighbours(TWO_AXES, geography, [], [], bounds, presence=False)
+    found = analyse_neighbours(TWO_AXES, geography, [], [], bounds, whole=("everything",))
     assert statuses == [c.status for c in found]
     assert all({"least", "most"} <= set(c.exact) for c in found if c.status != "protected")
 

@@ -24,8 +24,6 @@ from topdown.privacy.laws import (
     DiscreteGaussian,
     NoiseDistribution,
     TwoSidedGeometric,
-    cdf_interval,
-    pmf_interval,
 )
 
 N_BITS = 200  # accuracy of the interval the bit strings are compared with
@@ -80,8 +78,8 @@ def bit_string(reads: list[bytes], widths: tuple[int, int]) -> tuple[int, int]:
 
 def contained(law: NoiseDistribution, outcome: int, prefix: int, n_bits: int) -> bool:
     """Whether [prefix, prefix + 1) / 2^n_bits is inside [F(outcome - 1), F(outcome)]."""
-    _, below = cdf_interval(law, outcome - 1, N_BITS)
-    above, _ = cdf_interval(law, outcome, N_BITS)
+    _, below = law.cdf(outcome - 1, N_BITS)
+    above, _ = law.cdf(outcome, N_BITS)
     return below <= Fraction(prefix, 2**n_bits) and Fraction(prefix + 1, 2**n_bits) <= above
 
 
@@ -191,9 +189,9 @@ def test_tail_sums_enclose_the_true_tails(law: NoiseDistribution, floor_bits: in
 @given(laws, st.integers(-80, 80), st.integers(20, 120))
 def test_intervals_nest_as_accuracy_grows(law: NoiseDistribution, k: int, n_bits: int) -> None:
     """Two accuracies that disagree would mean that one of them lost a rounding direction."""
-    for interval in (pmf_interval, cdf_interval):
-        lo, hi = interval(law, k, n_bits)
-        finer_lo, finer_hi = interval(law, k, n_bits + 64)
+    for interval in (law.pmf, law.cdf):
+        lo, hi = interval(k, n_bits)
+        finer_lo, finer_hi = interval(k, n_bits + 64)
         assert lo <= finer_hi
         assert finer_lo <= hi
         assert 0 <= hi - lo <= Fraction(4, 2**n_bits)
@@ -203,10 +201,10 @@ def test_intervals_nest_as_accuracy_grows(law: NoiseDistribution, k: int, n_bits
 @given(laws, st.integers(-60, 60))
 def test_laws_are_symmetric(law: NoiseDistribution, k: int) -> None:
     """The thresholds of negative outcomes are mirrored: an asymmetry would bias every count."""
-    lo, hi = cdf_interval(law, k, 80)
-    mirror_lo, mirror_hi = cdf_interval(law, -k - 1, 80)
+    lo, hi = law.cdf(k, 80)
+    mirror_lo, mirror_hi = law.cdf(-k - 1, 80)
     assert (lo, hi) == (1 - mirror_hi, 1 - mirror_lo)
-    assert pmf_interval(law, k, 80) == pmf_interval(law, -k, 80)
+    assert law.pmf(k, 80) == law.pmf(-k, 80)
 
 
 @given(law_parameters, st.integers(-500, 500), st.integers(1, 100))

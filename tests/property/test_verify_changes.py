@@ -27,6 +27,7 @@ from topdown.model import (
     map_attributes,
     parse_query,
 )
+from topdown.privacy import RELATIONS
 from topdown.verify import (
     Facts,
     PlanFile,
@@ -103,7 +104,7 @@ def test_own_statuses_are_those_of_every_pair(case: Chain, neighbours: str) -> N
     check(case, own.changes, neighbours)
     assert {k.name for k in case.known} == set(own.conditional_on)
     found = analyse_neighbours(
-        case.schema, case.geography, case.known, case.zeros, case.bounds, presence=neighbours == "add_remove"
+        case.schema, case.geography, case.known, case.zeros, case.bounds, whole=RELATIONS[neighbours].stated
     )
     assert [(c.status, sorted(c.exact)) for c in found] == [(c.status, sorted(c.exact)) for c in own.changes]
 

@@ -177,7 +177,7 @@ def _facts_of_release(release: Release) -> Facts:
         date=privacy["everything_released"]["up_to"]["date"],
         stamps=tuple(stated["stamps"]),
         unit=privacy["unit"],
-        neighbours=plan.relation.verb,
+        neighbours=plan.relation.made_by,
         loss_name=privacy["loss_name"],
         loss=privacy["loss_with_base"],
         delta=privacy.get("delta", "0"),

@@ -71,7 +71,7 @@ class AccountDhc2020(Part, frozen=True, kw_only=True, tag_field="type", tag="top
 
     version: Literal[2] = 2
     engine: str
-    neighbours: Literal["bounded"]
+    neighbours: Neighbours
     rho: Rational
     n_counts_moved: Positive
     n_paths: Count

@@ -28,17 +28,13 @@ from topdown.formats.caps import (
     too_much,
     typed_number,
 )
+from topdown.formats.common import exact_text as exact_text
 
 T = TypeVar("T")
 _ELSEWHERE = {  # keys that people look for in a file, and where the thing is
     "simulate": "remove the key; to simulate on made-up or public records: "
     "topdown simulate RUN.toml --truth FILE --out DIR",
 }
-
-
-def exact_text(value: Fraction) -> str:
-    """Write an exact number as "a/b", or "a" if it is whole."""
-    return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
 
 
 class Chance(Fraction):

@@ -355,7 +355,7 @@ def analyse_neighbours(
     zeros: Sequence[ZeroRule],
     bounds: Sequence[BoundRule],
     *,
-    presence: bool,
+    whole: Sequence[SecretKind],
 ) -> tuple[NeighbourChange, ...]:
     """Decide every kind of change: the neighbours' own first, then each attribute, then each level above the leaves.
 
@@ -363,15 +363,14 @@ def analyse_neighbours(
         schema, geography: of the release.
         known: every exact statistic, those of releases that are extended too.
         zeros, bounds: every rule that closes cells, and every bound; the same.
-        presence: whether the relation is about records that are there or not: then the first row is presence, the
-            second everything.
+        whole: what may happen to a whole record, presence or everything, in the order of the rows.
     """
     places = find_possible_records(schema, len(geography.leaves), zeros, bounds)
     find = _NeighbourAnalysis(schema, geography, places, tuple(known))
-    first = [find.presence()] if presence else []
+    first = [find.presence() if kind == "presence" else find.everything() for kind in whole]
     attributes = [find.attribute(axis) for axis in range(len(schema.attributes))]
     within = [find.within(depth) for depth in range(len(geography.levels) - 1)]
-    return (*first, find.everything(), *attributes, *within)
+    return (*first, *attributes, *within)
 
 
 @dataclass(frozen=True, eq=False)

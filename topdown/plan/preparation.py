@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from topdown.arrays import Bools
 from topdown.errors import ConfigError, TopdownError
-from topdown.formats.common import Neighbours
+from topdown.formats.common import USUAL_NEIGHBOURS, Neighbours
 from topdown.formats.strict_toml import add_location, locating_errors, toml_text
 from topdown.inputs import (
     MemoryTable,
@@ -395,7 +395,7 @@ class RunOfValues:
 
     Args:
         schema, geography: as `topdown.plan`.
-        budget: of the settings if None. neighbours: of the settings, or "bounded", if None.
+        budget: of the settings if None. neighbours: of the settings, or the usual ones, if None.
         settings: a draft if None. invariants: nothing is exact if None. data_set: whose ledger is charged.
     """
 
@@ -462,7 +462,7 @@ def prepare_values(
         version=1,
         schema=_SCHEMA,
         invariants=_INVARIANTS,
-        neighbours=asked.neighbours or (asked.settings.neighbours if asked.settings else "bounded"),
+        neighbours=asked.neighbours or (asked.settings.neighbours if asked.settings else USUAL_NEIGHBOURS),
         mechanism="discrete_gaussian" if gaussian else mechanism,
         release=ReleaseTable(id=f"{data_set}-r1", title="?", data_set=data_set),
         input=InputTable(

@@ -17,6 +17,7 @@ import numpy as np
 
 from topdown.arrays import Ints
 from topdown.errors import CertificateError, ConfigError, TopdownError
+from topdown.formats.common import USUAL_NEIGHBOURS
 from topdown.inputs import TableColumn, TableProblem, TableReader
 from topdown.inputs.table_reader import public_error
 from topdown.model import (
@@ -135,7 +136,7 @@ class ReleaseChain:
             self.known,
             zeros,
             bounds,
-            presence=self.plan.relation.states_presence,
+            whole=self.plan.relation.stated,
         )
 
 
@@ -156,10 +157,10 @@ def check_guarantee(policy: ReleaseChain) -> None:
     if first.kind == "presence" and policy.known:
         names = ", ".join(f'"{name}"' for name in policy.conditional_on)
         raise ConfigError(
-            f"with neighbours = add_remove every record more or less changes {names}, which "
+            f"with neighbours = {policy.plan.neighbours} every record more or less changes {names}, which "
             f"{'is' if len(policy.known) == 1 else 'are'} published exactly: the guarantee would be empty",
             code="C120",
-            fix='use neighbours = "bounded", or leave the exact statistics out of the invariants',
+            fix=f'use neighbours = "{USUAL_NEIGHBOURS}", or leave the exact statistics out of the invariants',
             key=("neighbours",),
         )
     names = ", ".join(f'"{name}"' for name in first.exact)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from topdown.errors import ConfigError
-from topdown.formats.common import Mechanism, Neighbours, Targets
+from topdown.formats.common import USUAL_NEIGHBOURS, Mechanism, Neighbours, Targets
 from topdown.formats.strict_toml import Chance, exact_text, read_toml
 from topdown.model import Attribute, Schema
 from topdown.notebook import card
@@ -187,7 +187,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             title=f"Draft settings of {schema.name}",
             schema=schema.name,
             invariants="invariants.toml",
-            neighbours="bounded",
+            neighbours=USUAL_NEIGHBOURS,
             mechanism="discrete_gaussian",
             source=source,
             budget=Budget(rho=Fraction(1)),

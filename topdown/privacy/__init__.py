@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.privacy.bits import AesBits, BitSource, SimulationBits, UrandomBits, XorBits
+    from topdown.privacy.bits import AesBits, BitSource, SimulationBits
     from topdown.privacy.exact_values import (
         Enclosure,
         delta_of,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from topdown.privacy.fixed_point import TailSums, divide_up, exp_neg, shift_up, tail_sums
     from topdown.privacy.laws.distribution import bernoulli, bernoulli_exp, uniform_below
     from topdown.privacy.laws.gaussian import acceptance_exponent
-    from topdown.privacy.relation import Change, Relation, stated_changes, steps_between
+    from topdown.privacy.relation import RELATIONS, Relation, stated_changes, steps_between
     from topdown.privacy.sampler import (
         UNDECIDED,
         Sampler,

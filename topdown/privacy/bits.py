@@ -1,4 +1,4 @@
-"""Sources of uniform random bits: operating-system keyed AES-256 in counter mode, and its alternatives.
+"""Sources of uniform random bits: AES-256 in counter mode, keyed by the operating system, and seeded for simulations.
 
 A release source has no seed argument, cannot be copied or pickled, and gives every process and every thread
 its own key. The only seeded source, `SimulationBits`, says `is_release = False`.
@@ -100,7 +100,7 @@ class AesBits(BitSource):
 
     A new key and a new 128-bit start counter are drawn at the first read of each process and thread, in
     either side of a fork that reads, and every 2^32 bytes. Cost: about 0.15 ns a byte in large reads.
-    Not defended: a virtual-machine snapshot resumed twice between two keys (use `XorBits` or `UrandomBits`).
+    Not defended: a virtual-machine snapshot resumed twice between two keys.
 
     Source: NIST SP 800-38A, section 6.5 (counter mode).
     """
@@ -139,44 +139,6 @@ def _rekey(stream: _Stream) -> None:
     drawn = _from_system(_KEY_BYTES + _COUNTER_BYTES)
     stream.cipher = _counter_mode(drawn[:_KEY_BYTES], drawn[_KEY_BYTES:])
     stream.process, stream.n_bytes_left = process, REKEY_BYTES
-
-
-@final
-class UrandomBits(BitSource):
-    """Draw every bit from os.urandom: no key in this process, draws about a third as fast."""
-
-    is_release = True
-
-    def read(self, n_bytes: int) -> bytes:
-        """Return `n_bytes` bytes of the operating system's generator."""
-        return _from_system(n_bytes)
-
-
-@final
-class XorBits(BitSource):
-    """Combine two release sources by exclusive or: uniform if either one is, given the other.
-
-    Cost: about a fifth of the draws a second of `AesBits` alone.
-
-    Raises:
-        ValueError: both sources are the same object (the result would be zeros), or one is seeded.
-
-    """
-
-    is_release = True
-
-    def __init__(self, first: BitSource, second: BitSource) -> None:
-        if first is second:
-            raise ValueError("XorBits needs two different sources. Fix: XorBits(AesBits(), UrandomBits()).")
-        if not (first.is_release and second.is_release):
-            raise ValueError("XorBits needs release sources. Fix: use SimulationBits alone in a simulation.")
-        self._first, self._second = first, second
-
-    def read(self, n_bytes: int) -> bytes:
-        """Return `n_bytes` bytes of both sources, combined bit by bit."""
-        first = int.from_bytes(self._first.read(n_bytes), "big")
-        second = int.from_bytes(self._second.read(n_bytes), "big")
-        return (first ^ second).to_bytes(n_bytes, "big")
 
 
 @final

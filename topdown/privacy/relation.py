@@ -1,30 +1,30 @@
 """What one unit of privacy may change: the neighbour relation, its sensitivities, its words, and what a ledger binds.
 
-Nothing else asks which relation it is. A new unit or relation is an edit here, one where schemas name their unit, one
-in the check of the records, and one in verify.
+Nothing else asks which relation it is. Another one is a value here, its name among `Neighbours`, and verify's own value
+of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Protocol, get_args
+from math import prod
+from typing import Literal, Protocol
 
 from topdown.errors import ConfigError
-from topdown.formats.common import Neighbours
+from topdown.formats.common import Neighbours, SecretKind
 
-BOTH_FIT = "both of which fit"
-NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 GROUP_STEPS = "steps of group sizes: "
 """How a charge for group sizes begins the name of its relation; the steps follow, as in "move+new"."""
+RecordChange = Literal["presence", "everything"]
+"""What may happen to one record: it is there or not, or it is another one."""
+_MOVES: dict[RecordChange, tuple[int, ...]] = {"presence": (1,), "everything": (1, -1)}
 
 
-class Change(Enum):
-    """How two neighbouring data sets differ; the values are the names in plans and ledgers."""
-
-    REPLACE = "bounded"
-    ADD_REMOVE = "add_remove"
+def n_counts_moved(kind: SecretKind) -> int:
+    """Return how many counts of a measurement a change of one record moves: the one it leaves and the one it enters."""
+    return len(_MOVES["presence" if kind == "presence" else "everything"])
 
 
 class CountQuery(Protocol):
@@ -46,7 +46,7 @@ class StatedChange:
         neighbours: relation whose change it is; see `steps_between`.
     """
 
-    kind: str
+    kind: RecordChange | Literal["step"]
     name: str
     asked: str
     fit: str
@@ -58,23 +58,30 @@ class Relation:
     """Which data sets are neighbours.
 
     Args:
-        change: what one unit may change.
+        name: in plans and ledgers.
+        changes: what may happen to a record, what moves the most counts first.
+        verb, participle: of the change, as in "replace one record", "a record replaced".
+        made_of: how many changes that another relation is about make one change of this, by its name, and `GROUP_STEPS`
+            for those of group sizes of persons; what is not named says nothing of this.
         unit: whose answers are protected, as the schema names it.
         most_records: records of one unit, at most; records must be checked against it where it is more than 1.
     """
 
-    change: Change
+    name: Neighbours
+    changes: tuple[RecordChange, ...]
+    verb: str
+    participle: str
+    made_of: Mapping[str, int] = field(hash=False)
     unit: str = "person"
     most_records: int = 1
 
     @classmethod
     def named(cls, neighbours: str, unit: str = "person") -> Relation:
         """Return the relation that plans and ledgers call `neighbours`; ConfigError A013 if there is none."""
-        try:
-            return cls(Change(neighbours), unit)
-        except ValueError:
-            names = " or ".join(f'"{change.value}"' for change in Change)
-            raise ConfigError(f"neighbours is {neighbours!r}", code="A013", fix=f"write {names}") from None
+        if neighbours not in RELATIONS:
+            names = " or ".join(f'"{name}"' for name in RELATIONS)
+            raise ConfigError(f"neighbours is {neighbours!r}", code="A013", fix=f"write {names}")
+        return replace(RELATIONS[neighbours], unit=unit)
 
     @property
     def shifts(self) -> tuple[int, ...]:
@@ -83,8 +90,7 @@ class Relation:
         A record is counted once in a measurement: a replaced one leaves a count and enters another, which may be in
         another area; an added or removed one changes one count.
         """
-        more = self.most_records
-        return (more, -more) if self.change is Change.REPLACE else (more,)
+        return tuple(self.most_records * move for move in _MOVES[self.changes[0]])
 
     @property
     def n_counts(self) -> int:
@@ -99,11 +105,6 @@ class Relation:
         """Return the largest squared L2 change of the answers of all areas of one level between neighbours."""
         return query.record_weight() ** 2 * sum(shift * shift for shift in self.shifts)
 
-    @property
-    def states_presence(self) -> bool:
-        """Whether neighbours differ in that a record is there; a replaced record is stated too."""
-        return self.change is Change.ADD_REMOVE
-
     def sampled_odds(self, rate: Fraction, base: Fraction) -> Fraction:
         """Return e^epsilon of a mechanism on a Poisson sample that is one-sided with `base` (selection/PROOF.md, 1).
 
@@ -111,25 +112,47 @@ class Relation:
             rate: of the sample, 0 .. 1, below 1.
             base: at most by which a record that is added to the sample multiplies the chance of an outcome, above 1.
         """
-        added, removed = 1 + rate * (base - 1), 1 / (1 - rate)
-        if self.change is Change.ADD_REMOVE:
-            return max(added, removed)
-        return added * removed if rate else Fraction(1)
+        odds = {1: 1 + rate * (base - 1), -1: 1 / (1 - rate)}  # of a record that comes, and of one that goes
+        moves = _MOVES[self.changes[0]]
+        return max(prod((odds[way * move] for move in moves), start=Fraction(1)) for way in (1, -1))
 
     @property
-    def verb(self) -> str:
+    def made_by(self) -> str:
         """What neighbours are made by: "replace one record"."""
-        return "replace one record" if self.change is Change.REPLACE else "add or remove one record"
+        return f"{self.verb} one record"
 
     @property
     def noun(self) -> str:
         """The change as a noun: "a record replaced"."""
-        return "a record replaced" if self.change is Change.REPLACE else "a record added or removed"
+        return f"a record {self.participle}"
 
     @property
     def unit_changed(self) -> str:
         """The change of a unit: "One person replaced"."""
-        return f"One {self.unit} {'replaced' if self.change is Change.REPLACE else 'added or removed'}"
+        return f"One {self.unit} {self.participle}"
+
+    @property
+    def stated(self) -> tuple[RecordChange, ...]:
+        """What may happen to a record that its statements speak of: its own changes first, then what follows of others.
+
+        Under add_remove a replaced record is stated too: it is one removed and one added.
+        """
+        others = (kind for kind in _MOVES if kind not in self.changes)
+        return (*self.changes, *(k for k in others if steps_between(_only(k).name, self.name) is not None))
+
+
+REPLACED = Relation("bounded", ("everything",), "replace", "replaced", {"add_remove": 2})
+ADDED_OR_REMOVED = Relation(
+    "add_remove", ("presence",), "add or remove", "added or removed", {GROUP_STEPS: 1}
+)
+RELATIONS: dict[str, Relation] = {relation.name: relation for relation in (REPLACED, ADDED_OR_REMOVED)}
+GROUP_SIZES_PROTECT = ADDED_OR_REMOVED.name
+"""Relation of a ledger that group sizes of persons are charged to."""
+
+
+def _only(kind: RecordChange) -> Relation:
+    """Return the relation of one change of a record alone."""
+    return next(relation for relation in RELATIONS.values() if relation.changes == (kind,))
 
 
 def steps_between(neighbours: str, charged: str) -> int | None:
@@ -154,26 +177,38 @@ def steps_between(neighbours: str, charged: str) -> int | None:
     """
     if neighbours == charged:
         return 1
+    if neighbours not in RELATIONS:
+        return None
+    return RELATIONS[neighbours].made_of.get(GROUP_STEPS if charged.startswith(GROUP_STEPS) else charged)
+
+
+def why_no_steps(neighbours: str, charged: str, unit: str) -> str:
+    """Return why no number of changes that a charge is about makes one change of a ledger's relation."""
     if charged.startswith(GROUP_STEPS):
-        return 1 if neighbours == Change.ADD_REMOVE.value else None
-    return 2 if (neighbours, charged) == (Change.REPLACE.value, Change.ADD_REMOVE.value) else None
+        return (
+            f"what it says of one {unit} who is there or not does not say enough of one who is replaced, or of a "
+            "whole group: two steps may move one answer twice, and need not keep the number of groups between them"
+        )
+    if neighbours in RELATIONS and "presence" in RELATIONS[neighbours].changes:
+        return "a release that protects replaced records may publish their number, and then says nothing of one more"
+    return "how many of its changes one change of the ledger's relation takes is not known"
 
 
 def stated_changes(neighbours: str, unit: str) -> tuple[StatedChange, ...]:
     """Return the changes that a statement about a ledger's relation speaks of, the relation's own first.
 
     Args:
-        neighbours: as the ledger is bound: bounded, add_remove, or names of steps of whole groups.
+        neighbours: as the ledger is bound: the name of a relation, or names of steps of whole groups.
         unit: of privacy.
     """
-    asked = f"which of two answers one {unit} gave"
-    replaced = StatedChange("everything", f"one {unit}, everything", asked, BOTH_FIT, "bounded")
-    if neighbours == Change.REPLACE.value:
-        return (replaced,)
-    if neighbours == Change.ADD_REMOVE.value:
-        asked = f"whether one {unit}'s answers were there at all"
-        return StatedChange(
-            "presence", f"one {unit}, presence", asked, "where both fit", "add_remove"
-        ), replaced
-    asked = f"which of two data sets one step apart ({neighbours}) is the true one"
-    return (StatedChange("step", f"one step of {neighbours}", asked, BOTH_FIT, neighbours),)
+    if neighbours not in RELATIONS:
+        asked = f"which of two data sets one step apart ({neighbours}) is the true one"
+        return (StatedChange("step", f"one step of {neighbours}", asked, "both of which fit", neighbours),)
+    words: dict[RecordChange, tuple[str, str]] = {
+        "presence": (f"whether one {unit}'s answers were there at all", "where both fit"),
+        "everything": (f"which of two answers one {unit} gave", "both of which fit"),
+    }
+    return tuple(
+        StatedChange(kind, f"one {unit}, {kind}", *words[kind], _only(kind).name)
+        for kind in RELATIONS[neighbours].stated
+    )

@@ -39,7 +39,7 @@ from topdown.privacy.accountant import (
 from topdown.privacy.accountant import conversions as zcdp
 from topdown.privacy.exact_values import Enclosure, Threshold, delta_of, positive, significant
 from topdown.privacy.laws import LAWS, Weights
-from topdown.privacy.relation import Change, Relation
+from topdown.privacy.relation import n_counts_moved
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def protected_attributes(
 def _composed_loss(rows: Sequence[Measurement], claim: Claim) -> ComposedLoss:
     """Return the composition of the measurements a change can touch: two counts each, one for presence."""
     touched = [m for m in rows if _touches(claim, m)]
-    counts = Relation(Change.ADD_REMOVE if claim.kind == "presence" else Change.REPLACE).n_counts
+    counts = n_counts_moved(claim.kind)
     moved = (NoisyCounts(m.law, m.parameter, counts, m.shift, m.delta, m.weights) for m in touched)
     return compose_noise(moved, LAWS[rows[0].law].loss_name)
 
@@ -286,8 +286,9 @@ def usual_conversions(rho: Fraction, deltas: Iterable[Threshold]) -> Document:
             continue
         columns["bun_steinke"][key] = zcdp.bun_steinke(rho, delta).texts(12)[1]
         columns["canonne_kamath_steinke"][key] = zcdp.canonne_kamath_steinke(rho, delta).texts(12)[1]
-        alike = Composition.from_rho([(rho, 1)], "bounded")
-        columns["gaussian_comparison"][key] = alike.gaussian(delta=float(delta_of(delta)))
+        columns["gaussian_comparison"][key] = zcdp.gaussian_epsilon(
+            math.sqrt(float(2 * rho)), zcdp.log_ratio(delta_of(delta), Fraction(1))
+        )
     return {**columns, "gaussian_note": COMPARISON_NOTE}
 
 

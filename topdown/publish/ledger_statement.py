@@ -9,13 +9,13 @@ from msgspec import UNSET, structs
 
 from topdown.formats.common import EverythingReleased
 from topdown.formats.privacy_documents import AuditLedger, PaidRelease
+from topdown.formats.strict_toml import exact_text
 from topdown.privacy.ledger import (
     UNNAMED,
     Book,
     Charge,
     Choice,
     charged_fields,
-    exact_text,
     ledger_history,
 )
 from topdown.privacy.relation import StatedChange, stated_changes

@@ -9,8 +9,9 @@ from topdown import __version__
 from topdown.errors import InternalError
 from topdown.formats import json_bytes
 from topdown.formats.choice_documents import SelectionCertificate
+from topdown.formats.strict_toml import exact_text
 from topdown.privacy.accountant import PureLoss
-from topdown.privacy.ledger import Book, Choice, exact_text, read_ledger
+from topdown.privacy.ledger import Book, Choice, read_ledger
 from topdown.privacy.relation import stated_changes
 from topdown.privacy.statement import accuracy_percent
 from topdown.publish.ledger_statement import spent_statement

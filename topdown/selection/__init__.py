@@ -73,7 +73,6 @@ if TYPE_CHECKING:
         AREAS,
         BASE,
         RATE,
-        RELATIONS,
         DataSet,
         FoundRatio,
         Ratios,

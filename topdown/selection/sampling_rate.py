@@ -30,14 +30,14 @@ class Subsampling:
     Args:
         rate: rational, 0 .. 1, below 1; each record is kept with this probability, independently.
         base: rational above 1.
-        neighbours: "add_remove", or "bounded" for one record replaced.
+        neighbours: name of the relation.
 
     Raises: ConfigError (C190, A013), TypeError for floats.
     """
 
     rate: Fraction
     base: Fraction
-    neighbours: Neighbours = "add_remove"
+    neighbours: Neighbours
 
     def __post_init__(self) -> None:
         if not 0 <= rational(self.rate, "rate") < 1 or rational(self.base, "base") <= 1:
@@ -61,27 +61,29 @@ class Subsampling:
 
 
 def lift(
-    rate: Fraction, base: Fraction, delta: Fraction, neighbours: Neighbours = "add_remove"
+    rate: Fraction, base: Fraction, delta: Fraction, neighbours: Neighbours
 ) -> tuple[Fraction, Fraction]:
     """Return (e^epsilon, delta) of a one-sided (ln base, delta) mechanism on a Poisson sample, for both directions.
 
-    For "bounded" neighbours only delta 0 is stated.
+    Where neighbours move two counts only delta 0 is stated.
     """
     relation = Relation.named(neighbours)
-    if delta and not relation.states_presence:
+    if delta and relation.n_counts > 1:
         raise ConfigError(
-            "a delta with replaced records", code="C190", fix="use add_remove neighbours, or delta 0"
+            "a delta with replaced records",
+            code="C190",
+            fix="use neighbours that add or remove a record, or delta 0",
         )
     return relation.sampled_odds(rate, base), rate * delta
 
 
-def subsampling(epsilon: Exact, neighbours: Neighbours = "add_remove") -> Subsampling:
+def subsampling(epsilon: Exact, neighbours: Neighbours) -> Subsampling:
     """Return the rate and the base with which one run keeps e^epsilon, as large as 64 bits say.
 
     Args:
         epsilon: exact, 10^-6 .. 10.
-        neighbours: "add_remove": rate just below 1 - e^-epsilon, base 1 + 1/(1 - rate). "bounded": the rate on a
-            grid of 63 whose effective budget, rate x ln(base), is largest.
+        neighbours: name of the relation. Where one count moves, the rate is just below 1 - e^-epsilon, the base
+            1 + 1/(1 - rate); else the rate on a grid of 63 whose effective budget, rate x ln(base), is largest.
 
     Raises: ConfigError (C191, A001, A013), TypeError for floats.
     """
@@ -93,7 +95,7 @@ def subsampling(epsilon: Exact, neighbours: Neighbours = "add_remove") -> Subsam
             fix="give one such as 1/2",
         )
     most = 1 - Fraction(exp_neg(asked, _BITS)[1], 1 << _BITS)
-    if Relation.named(neighbours).states_presence:
+    if Relation.named(neighbours).n_counts == 1:
         return Subsampling(most, 1 + 1 / (1 - most), neighbours)
     factor = factor_below(asked)
     tried = [most * step / _STEPS for step in range(1, _STEPS)]

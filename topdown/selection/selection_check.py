@@ -15,7 +15,7 @@ from typing import Literal, final
 import numpy as np
 
 from topdown.formats.common import Neighbours
-from topdown.privacy.relation import NEIGHBOURS, Relation
+from topdown.privacy.relation import RELATIONS
 from topdown.selection.chance import Chance, Flags
 from topdown.selection.districts import Districts, Effort, sites_by_district
 from topdown.selection.frequent_symbols import Monitor, frequent
@@ -187,7 +187,6 @@ def _larger(one: Fraction | None, other: Fraction | None) -> Fraction | None:
 
 
 ChoiceKind = Literal["sites", "sites by district", "order", "frequent"]
-RELATIONS: tuple[Neighbours, ...] = NEIGHBOURS[::-1]
 COVERAGE = ((), (0,), (1, 2), (0, 1, 2))  # which of three candidates cover each of four areas
 AREAS = tuple(range(len(COVERAGE)))
 STREAMS = tuple(product(range(2), repeat=2))
@@ -210,23 +209,24 @@ class FoundRatio:
 
 
 def check_selection() -> list[FoundRatio]:
-    """Return the worst ratio of every kind of choice under both relations, its own sampling included.
+    """Return the worst ratio of every kind of choice under every relation, its own sampling included.
 
     Neighbours: all data sets of at most one record over four areas (two symbols at two steps), and one record more or
     another one. A pass proves the promise for these only. Cost: seconds.
     """
     found = []
     for name, records in _RECORDS.items():
-        for neighbours in RELATIONS:
-            plan = Subsampling(RATE, BASE, neighbours)
+        for relation in reversed(RELATIONS.values()):
+            plan = Subsampling(RATE, BASE, relation.name)
             law = mechanism_laws(mechanism(name, plan), whole_sample)
-            if not Relation.named(neighbours).states_presence:
-                worst = worst_replacement(law, records, 0)
-            else:
-                ratios = worst_ratios(law, records, 1)
-                both = (ratios.added, ratios.removed)
-                worst = None if None in both else max(r for r in both if r is not None)
-            found.append(FoundRatio(name, neighbours, worst, plan.exp_epsilon))
+            worst: Fraction | None = Fraction(1)
+            for change in relation.changes:
+                if change == "everything":
+                    worst = _larger(worst, worst_replacement(law, records, 0))
+                else:
+                    ratios = worst_ratios(law, records, 1)
+                    worst = _larger(worst, _larger(ratios.added, ratios.removed))
+            found.append(FoundRatio(name, relation.name, worst, plan.exp_epsilon))
     return found
 
 

@@ -10,7 +10,7 @@ from itertools import chain, count
 from topdown.verify.change_losses import ChangeLoss, MovedCounts, loss_of
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.neighbour_changes import Closing, DerivedChange, Limit, Statistic, derive_changes
-from topdown.verify.noise_laws import ADDED_OR_REMOVED, REPLACED
+from topdown.verify.noise_laws import n_counts_moved
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.public_tree import Facts, Tree
 from topdown.verify.query_labels import Reading, identity_reading, query_groups, read_below, selected_values
@@ -110,7 +110,7 @@ def derive_privacy(plan: PlanFile, below: Below, tree: Tree) -> DerivedPrivacy:
         _closings(steps),
         _limits(steps),
         statistics,
-        presence=plan.relation.states_presence,
+        whole=[kind for kind, _ in plan.relation.stated],
     )
     measured, shift = [step.measured for step in steps], plan.relation.shift
 
@@ -142,7 +142,7 @@ def _counts_moved(
     change: DerivedChange, rows: Sequence[Measured], tree: Tree, shift: int
 ) -> Iterable[MovedCounts]:
     """Return the counts that a change moves by `shift`: one it leaves and one it enters, or one alone for presence."""
-    n_counts = len((ADDED_OR_REMOVED if change.kind == "presence" else REPLACED).shifts)
+    n_counts = n_counts_moved(change.kind)
     for m in rows:
         if change.kind == "attribute" and change.of not in m.attributes:
             continue

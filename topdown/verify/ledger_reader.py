@@ -17,6 +17,7 @@ import msgspec
 from topdown.verify.exact_arithmetic import ROUNDED, fraction, log
 from topdown.verify.findings import Finding
 from topdown.verify.noise_laws import GROUP_STEPS as GROUP_STEPS
+from topdown.verify.noise_laws import OF_GROUP_SIZES as OF_GROUP_SIZES
 from topdown.verify.noise_laws import RELATIONS, UNIT, delta_needed, law_named
 from topdown.verify.plan_reader import canonical
 from topdown.verify.strict_reader import UnreadableError, parse_json, read_bytes
@@ -120,7 +121,7 @@ class Choice(_Line, frozen=True, kw_only=True, tag="choice"):
 
     release: str
     plan_hash: str
-    neighbours: Literal["bounded", "add_remove"]
+    neighbours: str
     epsilon: str
     rate: str
     base: str
@@ -134,6 +135,10 @@ class Choice(_Line, frozen=True, kw_only=True, tag="choice"):
     laws: ClassVar[tuple[DrawnNoise, ...]] = ()
     exact: ClassVar[tuple[str, ...]] = ()
     delta: ClassVar[str] = "0"
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in RELATIONS:
+            raise ValueError("a choice under an unknown relation")
 
     @property
     def odds(self) -> Fraction:

@@ -427,12 +427,12 @@ def derive_changes(
     limits: Sequence[Limit],
     statistics: Sequence[Statistic],
     *,
-    presence: bool,
+    whole: Sequence[str],
 ) -> tuple[DerivedChange, ...]:
-    """Return every kind of change in the order of a certificate: the neighbours' own, attributes, levels."""
+    """Return every kind of change in the order of a certificate: those of `whole` records, attributes, levels."""
     free = free_cells(schema, tree, closings, limits)
-    out = [_presence_change(free, statistics)] if presence else []
-    out.append(_everything_change(free, statistics))
+    decide = {"presence": _presence_change, "everything": _everything_change}
+    out = [decide[kind](free, statistics) for kind in whole]
     out += [_attribute_change(free, statistics, name) for name in free.sizes]
     out += [_within_level_change(free, tree, statistics, depth) for depth in range(len(tree.names) - 1)]
     return tuple(replace(c, exact=_excluded_by(c, free, tree)) if c.exact is NOTHING else c for c in out)

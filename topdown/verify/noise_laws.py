@@ -14,7 +14,7 @@ delta, over e^epsilon, while that is above 0. A law that is more private than ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -31,11 +31,13 @@ class CheckedRelation:
 
     Args:
         shifts: by how much each answer changes that a neighbour changes in one measurement of a level.
-        stated: kinds of change that a statement about a whole ledger has a row for, and the relation of each.
+        stated: kinds of change that statements have a row for, and the relation of each.
+        needs: by another relation, how many of its changes make one change of this.
     """
 
     shifts: tuple[int, ...]
     stated: tuple[tuple[str, str], ...]
+    needs: Mapping[str, int]
 
     @property
     def l1(self) -> int:
@@ -52,21 +54,29 @@ class CheckedRelation:
         """By how much one answer changes, at most."""
         return max(self.shifts)
 
-    @property
-    def states_presence(self) -> bool:
-        """Whether neighbours differ in that a record is there."""
-        return self.stated[0][0] == "presence"
-
     def sampled_odds(self, rate: Fraction, base: Fraction) -> Fraction:
         """Return e^epsilon of a one-sided mechanism on a Poisson sample; a replacement is one step up and one down."""
         up, down = 1 + rate * (base - 1), 1 / (1 - rate)
-        return max(up, down) if self.states_presence else up * down
+        return max(up, down) if len(self.shifts) == 1 else up * down
 
 
-REPLACED = CheckedRelation((1, -1), (("everything", "bounded"),))
-ADDED_OR_REMOVED = CheckedRelation((1,), (("presence", "add_remove"), ("everything", "bounded")))
-RELATIONS = {"bounded": REPLACED, "add_remove": ADDED_OR_REMOVED}
 GROUP_STEPS = "steps of group sizes: "  # before the steps of a charge for group sizes
+
+
+OF_GROUP_SIZES = "add_remove"  # relation of a ledger for group sizes of persons
+
+
+RELATIONS = {
+    "bounded": CheckedRelation((1, -1), (("everything", "bounded"),), {"add_remove": 2}),
+    "add_remove": CheckedRelation(
+        (1,), (("presence", "add_remove"), ("everything", "bounded")), {GROUP_STEPS: 1}
+    ),
+}
+
+
+def n_counts_moved(kind: str) -> int:
+    """Return how many answers of a measurement a change of one record moves: one for presence, else two."""
+    return 1 if kind == "presence" else 2
 
 
 def changes_needed(about: str, charged: str) -> int | None:
@@ -77,9 +87,8 @@ def changes_needed(about: str, charged: str) -> int | None:
     """
     if about == charged:
         return 1
-    if charged.startswith(GROUP_STEPS):
-        return 1 if about == "add_remove" else None
-    return 2 if (about, charged) == ("bounded", "add_remove") else None
+    needs = RELATIONS[about].needs if about in RELATIONS else {}
+    return needs.get(GROUP_STEPS if charged.startswith(GROUP_STEPS) else charged)
 
 
 UNIT = 1 << 128

@@ -27,7 +27,7 @@ from topdown.verify.exact_arithmetic import (
 )
 from topdown.verify.findings import Finding, Findings
 from topdown.verify.ledger_reader import Choice, Commit, Opened, sealing_commit
-from topdown.verify.noise_laws import ADDED_OR_REMOVED, RELATIONS, REPLACED, changes_needed
+from topdown.verify.noise_laws import RELATIONS, changes_needed
 from topdown.verify.plan_reader import canonical
 from topdown.verify.session import Session
 from topdown.verify.stated_losses import Comparison
@@ -227,8 +227,7 @@ def _question(session: Session) -> dict[str, Any]:
 
 
 def _question_odds(asked: dict[str, Any]) -> Fraction:
-    relation = RELATIONS.get(asked["neighbours"], ADDED_OR_REMOVED)
-    return relation.sampled_odds(fraction(asked["rate"]), fraction(asked["base"]))
+    return RELATIONS[asked["neighbours"]].sampled_odds(fraction(asked["rate"]), fraction(asked["base"]))
 
 
 def _commit_and_charges(session: Session) -> tuple[Commit | None, list[Choice]]:
@@ -257,7 +256,7 @@ def _district_full(question: dict[str, Any], districts: list[str | None]) -> boo
 
 def _choice_sentence(unit: str, neighbours: str, times: int) -> str:
     which = f"which of two answers one {unit} gave, both of which fit the public facts"
-    if RELATIONS.get(neighbours, REPLACED).states_presence:
+    if RELATIONS[neighbours].stated[0][0] == "presence":
         which = f"whether one {unit}'s answers were there at all, where both fit the public facts"
     return (
         f"Someone who reads only this choice, knows every other {unit}'s answers, and must tell {which}, chooses "

@@ -9,7 +9,6 @@ import pytest
 
 import topdown
 from topdown.errors import ConfigError
-from topdown.privacy.laws import pmf_interval
 
 NOISES = [
     {"gaussian": "1/3"},
@@ -29,7 +28,7 @@ def masses(made: topdown.Noise) -> dict[int, Fraction]:
     law = made.law
     if hasattr(law, "half_width"):
         reach = law.half_width(60)
-        return {k: pmf_interval(law, k, 128)[0] for k in range(-reach, reach + 1)}
+        return {k: law.pmf(k, 128)[0] for k in range(-reach, reach + 1)}
     if hasattr(law, "question"):
         return dict(law.law.items())
     return {k: law.mass(k) for k in range(law.first, law.last + 1)}

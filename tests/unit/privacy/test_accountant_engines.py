@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.compositions import weighted
 from topdown.errors import ConfigError
 from topdown.privacy import Enclosure
-from topdown.privacy.accountant import LatticeFft, PaperSieve, trade_off_from_deltas
+from topdown.privacy.accountant import trade_off_from_deltas
 
 SMALL = {
     "one coarse": [("1", 1)],
@@ -142,13 +142,6 @@ def test_paper_sieve_loses_relative_precision_in_the_tail():
     shallow, deep = case.curve([1, 12], engine="sieve")
     assert shallow.relative_width < 1e-30
     assert deep.relative_width > 1e-2 * math.exp(12) * 1e-35 / float(deep)
-    assert PaperSieve(case.law).tail(1).relative_width < 1e-33
-
-
-def test_fft_refuses_nothing_it_can_hold():
-    """The transform length must cover the window it claims."""
-    engine = LatticeFft(weighted({"1/3": 2, "1/5": 1}).law)
-    assert engine.n_points >= engine.window.terms
 
 
 def test_what_lies_beyond_the_last_node_is_in_the_bound(monkeypatch):

@@ -8,7 +8,7 @@ import mpmath
 import pytest
 
 from tests.helpers.compositions import weighted
-from topdown.privacy.accountant import Float64Engine
+from topdown.privacy.accountant import Quadrature
 
 DIGITS = 60
 
@@ -77,7 +77,7 @@ def test_trade_off_is_the_neyman_pearson_curve():
 def test_point_masses_follow_the_poisson_dual():
     """P[X1 + X2 = s] = exp(-s**2/4) sum_l (-1)**(l s) exp(-pi**2 l**2) / (sqrt(4 pi) Th(0)**2) for two N_Z(0, 1)."""
     theta = sum(math.exp(-2 * math.pi**2 * j * j) for j in range(-4, 5))
-    tails = Float64Engine(weighted({1: 2}).law).tails(list(range(8)))
+    tails = Quadrature(weighted({1: 2}).law).tails(list(range(8)))
     for s, (here, following) in enumerate(pairwise(tails)):
         dual = sum((-1) ** (s * k) * math.exp(-(math.pi**2) * k * k) for k in range(-4, 5))
         mass = math.exp(-s * s / 4) * dual / (math.sqrt(4 * math.pi) * theta**2)
@@ -91,7 +91,7 @@ def test_tails_are_sub_gaussian():
     case = weighted({"1/3": 2, "2/5": 3})
     spacing, total = case.law.spacing, float(case.law.total)
     indices = list(range(1, int(30 / spacing), 17))
-    for index, box in zip(indices, Float64Engine(case.law).tails(indices), strict=True):
+    for index, box in zip(indices, Quadrature(case.law).tails(indices), strict=True):
         assert float(box.lower) <= math.exp(-((index * float(spacing)) ** 2) / (2 * total)) * (1 + 1e-12)
 
 

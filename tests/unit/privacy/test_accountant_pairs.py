@@ -16,7 +16,7 @@ from topdown.privacy import (
     composed_deltas,
     protected_attributes,
 )
-from topdown.privacy.accountant import MovedCounts, PairLoss
+from topdown.privacy.accountant import NoisyCounts, PairLoss
 from topdown.privacy.laws import UNIT
 from topdown.privacy.statement import statement
 from topdown.verify import MovedCounts as NoiseCounts
@@ -27,7 +27,10 @@ WEIGHTS = parse_weights(optimal_weights(EPSILON, DELTA))
 OTHER = parse_weights(optimal_weights(Fraction(1), Fraction(1, 500)))
 EVERYTHING = Claim("everything", "", "protected")
 MIXED = PairLoss(
-    (MovedCounts(WEIGHTS, EPSILON, DELTA, 1), MovedCounts(OTHER, Fraction(1), Fraction(1, 500), 1))
+    (
+        NoisyCounts("optimal_integer", EPSILON, 1, 1, DELTA, WEIGHTS),
+        NoisyCounts("optimal_integer", Fraction(1), 1, 1, Fraction(1, 500), OTHER),
+    )
 )
 
 
@@ -80,7 +83,7 @@ def test_one_law_reaches_its_promise() -> None:
 def test_verify_composes_guesses_by_its_own_lines() -> None:
     """An attacker more successful than stated would be found neither by the engine nor by verify."""
     rows = [
-        NoiseCounts(m.epsilon, 1, n, m.delta, tuple(map(str, m.weights)))
+        NoiseCounts(m.parameter, 1, n, m.delta, tuple(map(str, m.weights)))
         for m, n in zip(MIXED.moved, (4, 2), strict=True)
     ]
     stated = PairLoss(tuple(replace(m, count=row.n) for m, row in zip(MIXED.moved, rows, strict=True)))

@@ -11,14 +11,9 @@ import threading
 import pytest
 
 from topdown.errors import InternalError
-from topdown.privacy import AesBits, BitSource, SimulationBits, UrandomBits, XorBits, bits
+from topdown.privacy import AesBits, SimulationBits, bits
 
-RELEASE_SOURCES = {
-    "aes": AesBits,
-    "urandom": UrandomBits,
-    "xor": lambda: XorBits(AesBits(), UrandomBits()),
-}
-ALL_SOURCES = {**RELEASE_SOURCES, "simulation": lambda: SimulationBits(7)}
+ALL_SOURCES = {"aes": AesBits, "simulation": lambda: SimulationBits(7)}
 
 
 def blocks(drawn: bytes) -> set[bytes]:
@@ -47,10 +42,9 @@ def test_read_gives_the_length_asked_for(name: str) -> None:
         assert n_bytes == len(source.read(n_bytes))
 
 
-@pytest.mark.parametrize("name", RELEASE_SOURCES)
-def test_two_sources_share_no_block(name: str) -> None:
+def test_two_sources_share_no_block() -> None:
     """A shared 16-byte block would mean two measurements with the same noise."""
-    first, second = RELEASE_SOURCES[name]().read(1 << 19), RELEASE_SOURCES[name]().read(1 << 19)
+    first, second = AesBits().read(1 << 19), AesBits().read(1 << 19)
     assert 1 << 15 == len(blocks(first)) == len(blocks(second))
     assert set() == blocks(first) & blocks(second)
 
@@ -74,26 +68,21 @@ def test_duplication_is_refused(name: str, duplicate: object) -> None:
         duplicate(source)  # type: ignore[operator]
 
 
-def test_release_sources_take_no_seed() -> None:
+def test_a_release_source_takes_no_seed() -> None:
     """A seed option left on in a release reveals the true answers exactly."""
     assert list(inspect.signature(AesBits).parameters) == []
-    assert list(inspect.signature(UrandomBits).parameters) == []
-    assert list(inspect.signature(XorBits).parameters) == ["first", "second"]
-    assert all(RELEASE_SOURCES[name]().is_release for name in RELEASE_SOURCES)
+    assert AesBits().is_release
     assert not SimulationBits(1).is_release
 
 
-@pytest.mark.parametrize("name", RELEASE_SOURCES)
 @pytest.mark.parametrize("error", [OSError("no entropy"), NotImplementedError("no device")], ids=repr)
-def test_failing_system_generator_stops_every_read(
-    name: str, error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_system_generator_stops_every_read(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any fallback to weaker bits would be released as if it were private."""
 
     def failing(n_bytes: int) -> bytes:
         raise error
 
-    source = RELEASE_SOURCES[name]()
+    source = AesBits()
     monkeypatch.setattr(os, "urandom", failing)
     for _ in range(2):
         with pytest.raises(InternalError, match="no random bytes"):
@@ -135,11 +124,6 @@ def test_rekeys_after_the_byte_limit(monkeypatch: pytest.MonkeyPatch, urandom_ca
     assert len(urandom_calls) == 3
     source.read(1)
     assert len(urandom_calls) == 4
-
-
-def test_limit_is_two_to_the_32_bytes() -> None:
-    """The bound in PROOF.md is for this limit."""
-    assert bits.REKEY_BYTES == 2**32
 
 
 def test_rekeys_when_the_process_id_changes(
@@ -214,33 +198,6 @@ def test_threads_have_keys_of_their_own() -> None:
     for thread in threads:
         thread.join()
     assert len(set.union(*map(blocks, drawn))) == 4 * (1 << 14)
-
-
-class Fixed(BitSource):
-    """Give one byte value for ever."""
-
-    is_release = True
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-
-    def read(self, n_bytes: int) -> bytes:
-        """Repeat the value."""
-        return bytes([self.value]) * n_bytes
-
-
-def test_xor_combines_both_sources() -> None:
-    """An XOR that used one source only would hide the failure of that source."""
-    assert bytes([0b0110] * 5) == XorBits(Fixed(0b0101), Fixed(0b0011)).read(5)
-
-
-def test_xor_refuses_zeros_and_seeds() -> None:
-    """The same source twice gives zeros; a seeded one breaks `is_release`."""
-    source = AesBits()
-    with pytest.raises(ValueError, match="two different sources"):
-        XorBits(source, source)
-    with pytest.raises(ValueError, match="release sources"):
-        XorBits(source, SimulationBits(1))
 
 
 @pytest.mark.parametrize("seed", [1.0, True, "1", None])

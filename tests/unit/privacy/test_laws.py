@@ -14,9 +14,7 @@ from topdown.privacy.laws import (
     DiscreteGaussian,
     TwoSidedGeometric,
     WeightedInteger,
-    cdf_interval,
     law_tails,
-    pmf_interval,
 )
 
 LAWS = [DiscreteGaussian, TwoSidedGeometric]
@@ -61,11 +59,11 @@ def test_hand_computed_probabilities() -> None:
     with mpmath.workdps(40):
         for k in range(-4, 5):
             gauss = mpmath.exp(-k * k) / mpmath.jtheta(3, 0, mpmath.exp(-1))
-            lo, hi = pmf_interval(DiscreteGaussian(Fraction(1, 2)), k, 100)
+            lo, hi = DiscreteGaussian(Fraction(1, 2)).pmf(k, 100)
             assert abs(mpmath.mpf(lo.numerator) / lo.denominator - gauss) < mpmath.mpf(2) ** -95
             assert lo < hi < lo + Fraction(1, 2**95)
             geometric = mpmath.exp(-abs(k)) * mpmath.tanh(mpmath.mpf(1) / 2)
-            lo, hi = pmf_interval(TwoSidedGeometric(1), k, 100)
+            lo, hi = TwoSidedGeometric(1).pmf(k, 100)
             assert abs(mpmath.mpf(lo.numerator) / lo.denominator - geometric) < mpmath.mpf(2) ** -95
             assert lo < hi < lo + Fraction(1, 2**95)
 
@@ -79,9 +77,9 @@ def test_probabilities_sum_to_one_and_match_the_cdf(law: DiscreteGaussian | TwoS
     width = Fraction(1, 2 ** (n_bits - 10))
     lows = highs = Fraction(0)
     for k in range(-150, 151):
-        lo, hi = pmf_interval(law, k, n_bits)
+        lo, hi = law.pmf(k, n_bits)
         lows, highs = lows + lo, highs + hi
-        cdf_lo, cdf_hi = cdf_interval(law, k, n_bits)
+        cdf_lo, cdf_hi = law.cdf(k, n_bits)
         assert lows - width <= cdf_hi
         assert cdf_lo <= highs + width
         assert 0 <= cdf_hi - cdf_lo <= width
@@ -92,18 +90,18 @@ def test_probabilities_sum_to_one_and_match_the_cdf(law: DiscreteGaussian | TwoS
 def test_far_tail_is_positive_but_below_the_accuracy() -> None:
     """The support is all integers: no outcome may get an interval that excludes its true probability."""
     law = DiscreteGaussian(4)
-    lo, hi = cdf_interval(law, -1000, 64)
+    lo, hi = law.cdf(-1000, 64)
     assert 0 <= lo < hi < Fraction(1, 2**64)
-    lo, hi = cdf_interval(law, 1000, 64)
+    lo, hi = law.cdf(1000, 64)
     assert 1 - Fraction(1, 2**64) < lo < hi <= 1
-    lo, hi = pmf_interval(law, 1000, 64)
+    lo, hi = law.pmf(1000, 64)
     assert 0 == lo < hi < Fraction(1, 2**64)
 
 
 @pytest.mark.parametrize("law", [DiscreteGaussian(2500), TwoSidedGeometric(10)], ids=str)
 def test_half_width_bounds_the_tail(law: DiscreteGaussian | TwoSidedGeometric) -> None:
     """A half-width too small would send a law past the table cap into a table."""
-    _, hi = cdf_interval(law, -law.half_width(64), 80)
+    _, hi = law.cdf(-law.half_width(64), 80)
     assert hi < Fraction(1, 2**64)
     assert law_tails(law, 66) is law_tails(law, 66)
 
@@ -183,8 +181,8 @@ def test_an_undecided_prefix_is_never_decided_too_early() -> None:
 def test_probabilities_are_the_weights() -> None:
     """The intervals that tests of the sampler rely on are exact here."""
     mass, total = Fraction(LAW.weights[2], UNIT), Fraction(sum(LAW.weights[:3]) + sum(LAW.weights[1:]), UNIT)
-    assert (mass, mass) == pmf_interval(LAW, -2, 10)
-    assert (total, total) == cdf_interval(LAW, 2, 10)
+    assert (mass, mass) == LAW.pmf(-2, 10)
+    assert (total, total) == LAW.cdf(2, 10)
 
 
 def test_two_draws_of_a_wide_law_use_its_table() -> None:

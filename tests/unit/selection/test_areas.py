@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topdown.errors import ConfigError
-from topdown.privacy import SimulationBits
+from topdown.privacy import RELATIONS, SimulationBits
 from topdown.selection import (
     AREAS,
     BASE,
     RATE,
-    RELATIONS,
     Districts,
     Effort,
     FoundRatio,
@@ -34,7 +33,7 @@ from topdown.selection import (
     sites_by_district,
 )
 
-PLAN = Subsampling(Fraction(1, 2), Fraction(3))
+PLAN = Subsampling(Fraction(1, 2), Fraction(3), "add_remove")
 CHOICES = {
     "cover": lambda d, c: max_cover(d, 2, PLAN, c).items,
     "twice": lambda d, c: multi_cover(d, 2, 2, PLAN, c).items,
@@ -81,7 +80,9 @@ def test_the_self_check_holds_and_can_fail():
     assert promised == {"add_remove": 2, "bounded": 4}
     assert not FoundRatio("sites", "add_remove", Fraction(3), Fraction(2)).holds
     assert not FoundRatio("sites", "add_remove", None, Fraction(2)).holds
-    wasteful = Subsampling(RATE, Fraction(4))  # promises 5/2, not the 2 of the base that it should have
+    wasteful = Subsampling(
+        RATE, Fraction(4), "add_remove"
+    )  # promises 5/2, not the 2 of the base that it should have
     run = mechanism("order", wasteful)
     laws = [choice_law(lambda c, d=d: run(d, c)) for d in ((), (AREAS[-1],))]
     assert max(laws[1][o] / laws[0][o] for o in laws[0]) > 1 + RATE * (BASE - 1)

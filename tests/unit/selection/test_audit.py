@@ -44,7 +44,7 @@ def test_the_tight_example(rate: str, base: str, added: str, removed: str) -> No
     p, e = Fraction(rate), Fraction(base)
     found = worst_ratios(mechanism_laws(tight(e), poisson_sampler(p)), ["x"], 0)
     assert Ratios(Fraction(added), Fraction(removed)) == found
-    assert max(found.added, found.removed) == lift(p, e, Fraction(0))[0]
+    assert max(found.added, found.removed) == lift(p, e, Fraction(0), "add_remove")[0]
 
 
 def test_replaced_records_are_compared_with_each_other() -> None:

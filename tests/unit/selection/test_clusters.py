@@ -50,7 +50,7 @@ def test_centres_and_counts_are_one_sided(most: int) -> None:
 
 def test_the_whole_choice_keeps_its_event() -> None:
     """What is charged must cover what the shipped code does."""
-    plan = Subsampling(F(1, 2), F(3))
+    plan = Subsampling(F(1, 2), F(3), "add_remove")
 
     def mechanism(records: DataSet, chance: Chance) -> Hashable:
         return centres(np.array(records, dtype=np.int64), LINE, Clustering(1, 2), plan, chance).items
@@ -81,14 +81,16 @@ def test_centres_are_near_the_records(power: int) -> None:
     records = np.concatenate([generator.integers(c - 2, c + 3, 1500) for c in (8, 30, 50)])
     chance = RealChance(SimulationBits(2, (power,)))
     sought = Clustering(3, 10_000, power)
-    items = centres(records, metric, sought, subsampling(1), chance).items
+    items = centres(records, metric, sought, subsampling(1, "add_remove"), chance).items
     assert pytest.approx(items, abs=2) == [8, 30, 50]
 
 
 def test_empty_data_takes_the_same_path() -> None:
     """Nobody is a data set like any other."""
     none = np.array([], dtype=np.int64)
-    items = centres(none, LINE, Clustering(2, 5), subsampling(1), RealChance(SimulationBits(2))).items
+    items = centres(
+        none, LINE, Clustering(2, 5), subsampling(1, "add_remove"), RealChance(SimulationBits(2))
+    ).items
     assert len(set(items)) == 2
 
 
@@ -107,6 +109,6 @@ def test_invalid_metrics_are_refused() -> None:
     chance = RealChance(SimulationBits(2))
     for k in (0, 4):
         with pytest.raises(ConfigError, match="k is"):
-            centres(np.array([0]), LINE, Clustering(k, 5), subsampling(1), chance)
+            centres(np.array([0]), LINE, Clustering(k, 5), subsampling(1, "add_remove"), chance)
     with pytest.raises(DataError, match="point"):
-        centres(np.array([3]), LINE, Clustering(1, 5), subsampling(1), chance)
+        centres(np.array([3]), LINE, Clustering(1, 5), subsampling(1, "add_remove"), chance)

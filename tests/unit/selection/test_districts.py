@@ -59,7 +59,7 @@ def test_growth_is_one_sided() -> None:
 
 def test_the_whole_choice_keeps_its_event() -> None:
     """Growth and last choice share one sample, so each may use only its part."""
-    plan = Subsampling(F(1, 2), F(3))
+    plan = Subsampling(F(1, 2), F(3), "add_remove")
 
     def mechanism(records: DataSet, chance: Chance) -> Hashable:
         data = incidence(records, 4)
@@ -129,7 +129,9 @@ def test_good_sites_are_chosen() -> None:
     rows = [tuple(np.flatnonzero(generator.random(12) < 0.12)) for _ in range(4000)]
     districts = Districts(tuple(i // 3 for i in range(12)), 4)
     data = incidence(rows, 12)
-    items = sites_by_district(data, districts, subsampling(1), RealChance(SimulationBits(6))).items
+    items = sites_by_district(
+        data, districts, subsampling(1, "add_remove"), RealChance(SimulationBits(6))
+    ).items
 
     def covered(chosen: tuple[int, ...]) -> int:
         return sum(bool(set(row) & set(chosen)) for row in rows)
@@ -142,9 +144,9 @@ def test_good_sites_are_chosen() -> None:
 def test_empty_data_and_wrong_districts() -> None:
     """Nobody is a data set like any other; an item without a district has no limit."""
     chance = RealChance(SimulationBits(6))
-    assert len(sites_by_district(incidence([], 4), TWO, subsampling(1), chance).items) == 2
+    assert len(sites_by_district(incidence([], 4), TWO, subsampling(1, "add_remove"), chance).items) == 2
     with pytest.raises(ConfigError):
-        sites_by_district(incidence([], 5), TWO, subsampling(1), chance)
+        sites_by_district(incidence([], 5), TWO, subsampling(1, "add_remove"), chance)
     for numbers in (((), 1), ((0,), 2), ((0,), 0), ((0, 1), 1, 0)):
         with pytest.raises(ConfigError):
             Districts(*numbers)

@@ -86,7 +86,7 @@ def test_the_expected_cover_keeps_the_bound_of_three_rounds():
 def test_orders_use_no_more_items_than_there_are_or_records_need():
     """An order has all items once, so each record that can be covered is, by at most one item a record."""
     data = incidence([(3,), (1, 3), (), (5,)], 6)
-    plan = subsampling("1")
+    plan = subsampling("1", "add_remove")
     for seed in range(10):
         order = cover_order(data, 10, plan, RealChance(SimulationBits(seed))).items
         score, used = CoverScore(data), 0
@@ -101,7 +101,7 @@ def test_orders_use_no_more_items_than_there_are_or_records_need():
 
 def test_nobody_is_in_more_reports_than_the_cap():
     """A person counted once more than was paid for costs more than the base."""
-    plan, alone = Subsampling(1 - F(1, 10**9), F(3)), [np.array([2])] * 5
+    plan, alone = Subsampling(1 - F(1, 10**9), F(3), "add_remove"), [np.array([2])] * 5
     found = list(frequent(alone, 1, Monitor(3, 2, 1), plan, RealChance(SimulationBits(2))))
     paid = [step for step in found if 2 in step]
     assert paid[:2] == found[:2]

@@ -68,7 +68,7 @@ def test_a_cap_of_two_costs_two_parts() -> None:
 
 def test_the_whole_stream_keeps_its_event() -> None:
     """Flags drawn anew at each step would charge a person at each step."""
-    plan = Subsampling(F(1, 2), F(3))
+    plan = Subsampling(F(1, 2), F(3), "add_remove")
 
     def mechanism(people: DataSet, chance: Chance) -> Hashable:
         return tuple(frequent(columns(people), len(people), Monitor(2, 2, 2), plan, chance))
@@ -81,7 +81,7 @@ def test_the_whole_stream_keeps_its_event() -> None:
 @pytest.mark.parametrize("weight", [0, 1, 3])
 def test_a_report_has_its_closed_form(weight: int) -> None:
     """Thresholds are derived from this probability; a wrong one promises too few false reports."""
-    plan, monitor = Subsampling(F(1, 3), F(3)), Monitor(1, 1, 3)
+    plan, monitor = Subsampling(F(1, 3), F(3), "add_remove"), Monitor(1, 1, 3)
     steps = [np.zeros(weight, dtype=np.int64)]
     law = choice_law(lambda chance: tuple(frequent(steps, weight, monitor, plan, chance)))
     assert law[((0,),)] == F(1, 27) * (1 - F(1, 3) + F(1, 3) * 3) ** weight
@@ -92,7 +92,7 @@ def test_a_report_has_its_closed_form(weight: int) -> None:
 )
 def test_thresholds_of_the_table(light: int, threshold: int, heavy: int) -> None:
     """A threshold too low reports what nobody has more often than it is said to."""
-    plan, reports = subsampling(1), 6 * 50 / F(1, 20)
+    plan, reports = subsampling(1, "add_remove"), 6 * 50 / F(1, 20)
     found = threshold_for(light, reports, 2, plan)
     assert threshold == found
     assert abs(heavy - surely_heavy(found, reports, plan)) <= 2
@@ -106,7 +106,7 @@ def test_heavy_symbols_are_found_and_others_are_not() -> None:
         values = generator.integers(-1, 400, 6000)
         values[1000 * s : 1000 * s + 1000] = 7 + s
         steps.append(values)
-    plan = subsampling(1)
+    plan = subsampling(1, "add_remove")
     reports = 4 * 400 * F(10**6)
     threshold = threshold_for(50, reports, 2, plan)
     assert surely_heavy(threshold, reports, plan) < 1000
@@ -119,7 +119,7 @@ def test_heavy_symbols_are_found_and_others_are_not() -> None:
 
 def test_empty_symbols_are_reported_at_their_rate() -> None:
     """Symbols of nobody that never appear tell that a reported one is somebody's."""
-    plan = Subsampling(F(1, 2), F(3))
+    plan = Subsampling(F(1, 2), F(3), "add_remove")
     steps = [np.full(5, 3, dtype=np.int64)] * 300
     found = list(frequent(steps, 5, Monitor(100, 1, 3), plan, RealChance(SimulationBits(8))))
     counts = np.bincount([symbol for step in found for symbol in step], minlength=100)
@@ -130,14 +130,14 @@ def test_empty_symbols_are_reported_at_their_rate() -> None:
 
 def test_nobody_takes_the_same_path() -> None:
     """No people is a data set like any other."""
-    plan = subsampling(1)
+    plan = subsampling(1, "add_remove")
     none = [np.array([], dtype=np.int64)] * 3
     assert len(list(frequent(none, 0, Monitor(50, 2, 3), plan, RealChance(SimulationBits(8))))) == 3
 
 
 def test_invalid_streams_are_refused() -> None:
     """A symbol outside the public alphabet would be reported as one that exists."""
-    plan, chance = subsampling(1), RealChance(SimulationBits(1))
+    plan, chance = subsampling(1, "add_remove"), RealChance(SimulationBits(1))
     for values in ([2], [-2], [0, 0]):
         with pytest.raises(DataError, match="step"):
             list(frequent([np.array(values)], 1, Monitor(2, 1, 1), plan, chance))

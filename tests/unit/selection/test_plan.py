@@ -32,7 +32,7 @@ def test_a_plan_keeps_its_epsilon(epsilon: Fraction, neighbours: str) -> None:
 
 def test_the_base_is_sharp_and_monotone() -> None:
     """A base of 2, as printed, would give away utility; one that falls with epsilon would be a slip."""
-    plans = [subsampling(epsilon) for epsilon in GRID]
+    plans = [subsampling(epsilon, "add_remove") for epsilon in GRID]
     assert all(plan.base >= 2 and plan.base == 1 + 1 / (1 - plan.rate) for plan in plans)
     assert all(a.base < b.base and a.rate < b.rate for a, b in pairwise(plans))
     assert plans[0].base - 2 < Fraction(1, 10**5)
@@ -47,9 +47,9 @@ def test_replaced_records_have_a_rate_of_their_own(epsilon: str, rate: float) ->
 def test_lift() -> None:
     """The theorem's two terms, its delta, and the product for replaced records."""
     half, three = Fraction(1, 2), Fraction(3)
-    assert lift(half, Fraction(2), Fraction(0)) == (2, 0)
-    assert lift(half, three, Fraction(1, 10)) == (2, Fraction(1, 20))
-    assert lift(Fraction(1, 11), Fraction(31, 10), Fraction(0)) == (Fraction(131, 110), 0)
+    assert lift(half, Fraction(2), Fraction(0), "add_remove") == (2, 0)
+    assert lift(half, three, Fraction(1, 10), "add_remove") == (2, Fraction(1, 20))
+    assert lift(Fraction(1, 11), Fraction(31, 10), Fraction(0), "add_remove") == (Fraction(131, 110), 0)
     assert lift(half, Fraction(2), Fraction(0), "bounded") == (3, 0)
     assert lift(half, three, Fraction(0), "bounded") == (4, 0)
     with pytest.raises(ConfigError, match="delta"):
@@ -58,7 +58,7 @@ def test_lift() -> None:
 
 def test_a_rate_of_zero_costs_nothing() -> None:
     """A data set that is never looked at must be accepted, and not charged."""
-    plan = Subsampling(Fraction(0), Fraction(2))
+    plan = Subsampling(Fraction(0), Fraction(2), "add_remove")
     assert plan.exp_epsilon == 1
     assert plan.event == ReleaseEvent("add_remove", ComposedEvent(()))
     assert Subsampling(Fraction(0), Fraction(2), "bounded").exp_epsilon == 1
@@ -68,14 +68,14 @@ def test_a_rate_of_zero_costs_nothing() -> None:
 def test_epsilon_is_refused(epsilon: object) -> None:
     """A float or a number without meaning would reach the ledger."""
     with pytest.raises((ConfigError, TypeError)):
-        subsampling(epsilon)
+        subsampling(epsilon, "add_remove")
 
 
 @pytest.mark.parametrize(("rate", "base"), [(1, 2), (-1, 2), (Fraction(1, 2), 1), (0.5, 2), (0, 2.0)])
 def test_rate_and_base_are_refused(rate: object, base: object) -> None:
     """A rate of 1 keeps no removed record secret."""
     with pytest.raises((ConfigError, TypeError)):
-        Subsampling(rate, base)
+        Subsampling(rate, base, "add_remove")
     with pytest.raises(ConfigError):
         Subsampling(Fraction(1, 2), Fraction(2), "households")
 

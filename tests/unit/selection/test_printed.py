@@ -26,7 +26,7 @@ HALF = Fraction(1, 2)
 
 def test_fresh_samples_cost_the_product():
     """Each round has its own sample, so its own charge; charged once, they would promise too much."""
-    plans = [Subsampling(HALF, Fraction(3))] * 2
+    plans = [Subsampling(HALF, Fraction(3), "add_remove")] * 2
 
     def mechanism(records: DataSet, chance: Chance) -> Hashable:
         selection = cover_order_by_samples(incidence(records, 2), 4, plans, chance, 1)

@@ -164,7 +164,7 @@ def test_every_selection_keeps_its_event(name: str, neighbours: str) -> None:
 @pytest.mark.parametrize("name", SIMPLE)
 def test_empty_data_takes_the_same_path(name: str) -> None:
     """A message or a shorter answer for nobody would tell that there is nobody."""
-    selection = SIMPLE[name]((), subsampling("1/2"), chance(name))
+    selection = SIMPLE[name]((), subsampling("1/2", "add_remove"), chance(name))
     assert {0, 1, 2} >= set(selection.items)
     assert len(selection.items) == len(set(selection.items)) > 0
 
@@ -173,9 +173,9 @@ def test_orders_are_permutations() -> None:
     """An item left out of an order leaves the records that only it covers without any."""
     data = incidence([(0,), (1, 2), (), (4,)] * 30, 5)
     for order in (
-        cover_order(data, 200, subsampling("2"), chance("sweep")).items,
-        cover_order_by_choices(data, subsampling("2"), chance("choices")).items,
-        sites.max_cover(data, 5, subsampling("2"), chance("all")).items,
+        cover_order(data, 200, subsampling("2", "add_remove"), chance("sweep")).items,
+        cover_order_by_choices(data, subsampling("2", "add_remove"), chance("choices")).items,
+        sites.max_cover(data, 5, subsampling("2", "add_remove"), chance("all")).items,
     ):
         assert sorted(order) == [0, 1, 2, 3, 4]
 
@@ -234,7 +234,7 @@ def test_pairs_are_counted_once() -> None:
 
 def test_invalid_input_is_refused() -> None:
     """What is accepted silently would give an answer that means something else."""
-    data, plan = incidence([(0,)], 2), subsampling("1")
+    data, plan = incidence([(0,)], 2), subsampling("1", "add_remove")
     for k in (0, 3, 1.0, True, None):
         with pytest.raises(ConfigError, match="k is"):
             sites.max_cover(data, k, plan, chance())
@@ -259,7 +259,9 @@ def test_invalid_input_is_refused() -> None:
 def test_partial_covers_stop_early() -> None:
     """A walk that never stops lists all items, and helps nobody."""
     data = incidence([(i % 3,) for i in range(3000)], 12)
-    chosen = partial_cover(data, Fraction(3, 5), 10_000, subsampling("2"), chance("partial")).items
+    chosen = partial_cover(
+        data, Fraction(3, 5), 10_000, subsampling("2", "add_remove"), chance("partial")
+    ).items
     assert len(chosen) == 2
     assert set(chosen) < {0, 1, 2}
 
@@ -278,5 +280,7 @@ def test_events_compose_with_a_release() -> None:
 def test_equal_seeds_choose_equally() -> None:
     """A simulation that cannot be repeated cannot be examined."""
     data = incidence([(i % 7, i % 5) for i in range(100)], 7)
-    one, other = (sites.max_cover(data, 4, subsampling("1/10"), chance("s")).items for _ in range(2))
+    one, other = (
+        sites.max_cover(data, 4, subsampling("1/10", "add_remove"), chance("s")).items for _ in range(2)
+    )
     assert one == other

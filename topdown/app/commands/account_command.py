@@ -11,8 +11,8 @@ from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column, bold, dim
 from topdown.errors import EXIT_OK, ConfigError
-from topdown.formats.common import Neighbours
-from topdown.privacy.relation import Change, Relation
+from topdown.formats.common import USUAL_NEIGHBOURS, Neighbours
+from topdown.privacy.relation import RELATIONS, Relation
 
 
 @command(
@@ -33,8 +33,8 @@ from topdown.privacy.relation import Change, Relation
 )
 @click.option(
     "--neighbours",
-    type=click.Choice([change.value for change in Change]),
-    default=Change.REPLACE.value,
+    type=click.Choice(list(RELATIONS)),
+    default=USUAL_NEIGHBOURS,
     show_default=True,
     help="A record replaced (two counts of a measurement move by one), or added or removed (one count).",
 )
@@ -70,7 +70,7 @@ def account_command(
     is replaced, 1/(2 rho) where one is added or removed. Every answer is a pair of numbers with the exact value
     between them.
     """
-    alone = epsilons or alphas or neighbours != Change.REPLACE.value
+    alone = epsilons or alphas or neighbours != USUAL_NEIGHBOURS
     if (rho is None) != dhc2020 or (proxy and not dhc2020) or (dhc2020 and alone):
         raise ConfigError(
             "give either --rho, or --dhc2020 with --delta and --proxy only",

@@ -268,7 +268,8 @@ def _show_audit(screen: Screen, found: Audit) -> None:
     based = ", with what it extends" if policy.bases else ""
     exact = "sums of ε and δ" if "composed" in said else "exact"
     screen.say(
-        bold("What the plan costs"), f"{based}, {exact}, by plan {plan.plan_hash[:8]} ({plan.relation.verb})"
+        bold("What the plan costs"),
+        f"{based}, {exact}, by plan {plan.plan_hash[:8]} ({plan.relation.made_by})",
     )
     for delta in said["deltas"]:
         screen.blank()

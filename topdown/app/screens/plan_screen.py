@@ -148,7 +148,7 @@ def _show_exact(screen: Screen, s: PlanSummary, details: bool) -> None:
 
 def _show_privacy(screen: Screen, s: PlanSummary) -> None:
     p, ledger = s.privacy, s.ledger
-    screen.heading("Privacy", f" of {p.unit} ({Relation.named(p.neighbours).verb})")
+    screen.heading("Privacy", f" of {p.unit} ({Relation.named(p.neighbours).made_by})")
     symbol, loss, both = figures.SYMBOL[p.loss_name], Fraction(p.loss), Fraction(p.loss_with_base)
     based = "" if loss == both else f" this step, {figures.both(both)} with its base"
     certified = p.certified

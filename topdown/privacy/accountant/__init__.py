@@ -19,12 +19,12 @@ if TYPE_CHECKING:
         release_path,
         worst_epsilon,
     )
-    from topdown.privacy.accountant.ball_quadrature import BallQuadrature, PaperSieve
+    from topdown.privacy.accountant.ball_quadrature import BallQuadrature
     from topdown.privacy.accountant.calibrate import (
         budget_scale,
         discrete_gaussian_variance,
     )
-    from topdown.privacy.accountant.composition import Composition, Float64Engine
+    from topdown.privacy.accountant.composition import Composition
     from topdown.privacy.accountant.conversions import (
         bun_steinke,
         canonne_kamath_steinke,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     )
     from topdown.privacy.accountant.finite_losses import (
         ComposedLoss,
-        MovedCounts,
         NoisyCounts,
         PairLoss,
         PureLoss,

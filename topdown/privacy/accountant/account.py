@@ -20,10 +20,10 @@ from importlib.resources import files
 from itertools import combinations_with_replacement
 
 from topdown.errors import ConfigError
-from topdown.formats.common import Neighbours
+from topdown.formats.common import USUAL_NEIGHBOURS, Neighbours
 from topdown.privacy.accountant.composition import DIGITS, Composition
 from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, rational
-from topdown.privacy.relation import Relation, stated_changes
+from topdown.privacy.relation import REPLACED, Relation, stated_changes
 from topdown.privacy.statement import Document, accuracy_percent, usual_conversions
 
 Pair = tuple[str, str]
@@ -57,10 +57,8 @@ class WorstPair:
 
 def release_path(name: str, budgets: Mapping[Exact, int] | Iterable[tuple[Exact, int]]) -> ReleasePath:
     """Return a checked path."""
-    law = Composition.from_rho(
-        budgets, "add_remove"
-    ).law  # one count of each measurement, as on leaving the path
-    return ReleasePath(name, tuple((1 / (2 * g.variance), g.count) for g in law.groups))
+    law = Composition.from_rho(budgets, REPLACED.name).law
+    return ReleasePath(name, tuple((1 / g.variance, g.count // REPLACED.n_counts) for g in law.groups))
 
 
 def pair_composition(one: ReleasePath, two: ReleasePath) -> Composition:
@@ -143,7 +141,7 @@ def parse_rhos(text: str) -> list[tuple[Fraction, int]]:
 def account_document(
     rhos: str | Iterable[tuple[Exact, int]],
     *,
-    neighbours: Neighbours = "bounded",
+    neighbours: Neighbours = USUAL_NEIGHBOURS,
     epsilons: Iterable[Threshold] = (),
     deltas: Iterable[Threshold] = (),
     alphas: Iterable[Threshold] = (),
@@ -155,7 +153,7 @@ def account_document(
     Args:
         rhos: text as for `parse_rhos`, or (rho, measurements) pairs; rho is what each measurement costs in zCDP of
             the relation, as a plan prints it.
-        neighbours: "bounded" (a record replaced moves two counts of each measurement by one) or "add_remove" (one).
+        neighbours: relation of rho; what it moves in each measurement moves by one.
         epsilons, deltas, alphas: thresholds; keys of the result are their text.
         engine: engine by name; by default the one of `topdown audit`, balls where they are quick.
         digits: of the ball engines.
@@ -214,7 +212,7 @@ def dhc2020_document(deltas: Sequence[Threshold] = ("1e-10",), *, proxy: bool = 
         "type": "topdown.account.dhc2020",
         "version": 2,
         "engine": worst[0].epsilon.method,
-        "neighbours": "bounded",
+        "neighbours": REPLACED.name,
         "rho": str(reference.rho),
         "n_counts_moved": reference.law.coordinates,
         "n_paths": len(chosen),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from topdown.arrays import Ints
 from topdown.privacy.accountant.float_quadrature import Sums
 from topdown.privacy.accountant.gaussian_loss import CoordinateGroup, EngineLimitError, LossDistribution
-from topdown.privacy.exact_values import Enclosure, from_floats
+from topdown.privacy.exact_values import Enclosure
 
 _UNIT = 2.0**-53
 _NATS = 48.0
@@ -91,18 +91,10 @@ class Atoms:
         self.method = "atoms/long double" if wide else "atoms/float64"
         self._cache: dict[float, _Atoms] = {}
 
-    def delta_sums(self, epsilons: Sequence[Fraction]) -> Sums:
-        """Return delta at each epsilon as scaled sums with bounds."""
-        rows = [self._one(e - self.law.half) for e in epsilons]
-        return Sums(*(np.array(column) for column in zip(*rows, strict=True)))
-
     def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
         """Return the enclosure of delta at each epsilon."""
-        lower, upper = self.delta_sums(epsilons).bounds()
-        return [
-            from_floats(a, min(b, 1.0), self.method)
-            for a, b in zip(lower.tolist(), upper.tolist(), strict=True)
-        ]
+        rows = [self._one(e - self.law.half) for e in epsilons]
+        return Sums(*(np.array(column) for column in zip(*rows, strict=True))).enclosures(self.method)
 
     def _one(self, point: Fraction) -> tuple[float, float, float, float]:
         law = self.law

@@ -15,7 +15,7 @@ Each tail is right to `tolerance`; delta therefore only to tolerance * (1 + exp(
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -107,20 +107,29 @@ class BallQuadrature:
         branches.append((0, [], unseen.expm1(), 1))
         return n, modulus, drift, branches
 
-    def delta(self, epsilon: Fraction) -> Enclosure:
-        """Return the enclosure of delta at one epsilon."""
-        with precision(self.bits):
-            low, high = ends(self._delta_ball(epsilon))
-        return Enclosure(max(low, Fraction(0)), min(high, Fraction(1)), self.method)
+    def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
+        """Return the enclosure of delta at each epsilon."""
+        return self._enclosed(self._delta_ball, epsilons)
+
+    def tails(self, indices: Sequence[int]) -> list[Enclosure]:
+        """Return the enclosure of P[S >= index * spacing] at each index >= 0."""
+        return self._enclosed(self._lattice_ball, indices)
+
+    def _enclosed(self, made: Callable[[Any, Any], Ball], points: Sequence[object]) -> list[Enclosure]:
+        """Return the probability that is made at each point, at the working precision."""
+        found = []
+        with precision(self.bits) as flint:
+            for point in points:
+                low, high = ends(made(flint, point))
+                found.append(Enclosure(max(low, Fraction(0)), min(high, Fraction(1)), self.method))
+        return found
 
     @property
     def method(self) -> str:
         """Name of the engine and its precision."""
         return f"{'ball' if self.lattice else 'ball-free'}/{self.bits} bit"
 
-    def _delta_ball(self, epsilon: Fraction) -> Ball:
-        import flint
-
+    def _delta_ball(self, flint: Any, epsilon: Fraction) -> Ball:
         law = self.law
         point = epsilon - law.half
         if not self.lattice:
@@ -128,13 +137,7 @@ class BallQuadrature:
         index, gap = law.first_above(point)
         return self._lattice_ball(flint, index, gap)
 
-    def tail(self, index: int) -> Enclosure:
-        """Return P[S >= index * spacing] for index >= 0."""
-        with precision(self.bits) as flint:
-            low, high = ends(self._lattice_ball(flint, index, None))
-        return Enclosure(max(low, Fraction(0)), min(high, Fraction(1)), self.method)
-
-    def _lattice_ball(self, flint: Any, index: int, gap: Fraction | None) -> Ball:
+    def _lattice_ball(self, flint: Any, index: int, gap: Fraction | None = None) -> Ball:
         law, window = self.law, self.window
         x0 = index * law.spacing
         theta = Fraction(max(0.0, float(x0 / law.total)))
@@ -290,12 +293,6 @@ class PaperSieve:
     def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
         """Return delta = P[S > eps - R] - exp(eps) P[S > eps + R], with the stated tolerance of each tail."""
         return [self._delta(e) for e in epsilons]
-
-    def tail(self, index: int) -> Enclosure:
-        """Return P[S >= index * spacing] to the absolute tolerance."""
-        with precision(_BITS) as flint:
-            low, high = ends(self._tail(flint, index))
-        return Enclosure(low - self.tolerance, high + self.tolerance, self.method)
 
     def _sieve(self, level: float) -> list[int]:
         """Return the nodes 0..(N - 1) / 2 where every |phi| may exceed exp(-level), tested group by group."""

@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from topdown.errors import ConfigError
 from topdown.formats.common import Neighbours
-from topdown.privacy.accountant import atoms
-from topdown.privacy.accountant import conversions as gaussian
-from topdown.privacy.accountant import conversions as inversion
-from topdown.privacy.accountant import conversions as zcdp
+from topdown.privacy.accountant import atoms, conversions
+from topdown.privacy.accountant.ball_quadrature import BallQuadrature, PaperSieve
 from topdown.privacy.accountant.bounds import Bounds
-from topdown.privacy.accountant.float_quadrature import Quadrature, Sums
+from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature
 from topdown.privacy.accountant.gaussian_loss import (
     EngineLimitError,
     LossDistribution,
@@ -29,7 +27,7 @@ from topdown.privacy.accountant.gaussian_loss import (
     loss_distribution,
 )
 from topdown.privacy.accountant.quadrature_nodes import SMALLEST_PRUNED, parts
-from topdown.privacy.accountant.trade_off import TradeOff
+from topdown.privacy.accountant.trade_off import TradeOff, trade_off_from_deltas
 from topdown.privacy.exact_values import (
     Enclosure,
     Exact,
@@ -37,7 +35,6 @@ from topdown.privacy.exact_values import (
     alpha_of,
     delta_of,
     epsilon_of,
-    from_floats,
     positive,
     rational,
 )
@@ -73,7 +70,9 @@ _FLOAT_COUNT = 10**13
 class Engine(Protocol):
     """Anything that encloses delta at exact epsilons."""
 
-    method: str
+    @property
+    def method(self) -> str:
+        """Name of the engine, with what is said of its results."""
 
     def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
         """Return the enclosure of delta at each epsilon."""
@@ -86,52 +85,6 @@ class TailEngine(Engine, Protocol):
         """Return the enclosure of P[S >= index * spacing] at each index >= 0."""
 
 
-class Float64Engine:
-    """Sieved quadrature in float64, on the lattice or free of it."""
-
-    def __init__(
-        self, law: LossDistribution, *, lattice: bool = True, quadrature: Quadrature | None = None
-    ) -> None:
-        self.quadrature = quadrature or Quadrature(law, lattice=lattice)
-        self.method = "float64" if self.quadrature.lattice else "free/float64"
-
-    def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
-        """Return the enclosure of delta at each epsilon."""
-        return self._pack(self.quadrature.delta_sums(epsilons))
-
-    def tails(self, indices: Sequence[int]) -> list[Enclosure]:
-        """Return the enclosure of P[S >= index * spacing] at each index >= 0."""
-        return self._pack(self.quadrature.tail_sums(indices))
-
-    def _pack(self, sums: Sums) -> list[Enclosure]:
-        lower, upper = sums.bounds()
-        pairs = zip(lower.tolist(), upper.tolist(), strict=True)
-        return [from_floats(min(a, 1.0), min(b, 1.0), self.method) for a, b in pairs]
-
-
-class BallEngine:
-    """The same nodes in balls."""
-
-    def __init__(self, law: LossDistribution, digits: int, *, lattice: bool = True) -> None:
-        from topdown.privacy.accountant.ball_quadrature import BallQuadrature
-
-        self._quadrature = BallQuadrature(law, digits, lattice=lattice)
-        self.method = self._quadrature.method
-
-    @property
-    def steps(self) -> int:
-        """How many ball operations set-up and a dozen thresholds take, roughly; EngineLimitError if nodes abound."""
-        return self._quadrature.steps
-
-    def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
-        """Return the enclosure of delta at each epsilon."""
-        return [self._quadrature.delta(e) for e in epsilons]
-
-    def tails(self, indices: Sequence[int]) -> list[Enclosure]:
-        """Return the enclosure of P[S >= index * spacing] at each index >= 0."""
-        return [self._quadrature.tail(i) for i in indices]
-
-
 def build_engine(name: str, law: LossDistribution, digits: int) -> Engine:
     """Return the engine called `name` for a law; A009 where it does not fit."""
     if name not in ENGINES or name == "auto":
@@ -142,27 +95,21 @@ def build_engine(name: str, law: LossDistribution, digits: int) -> Engine:
         return Bounds(law)
     if not floats_hold(law):
         raise EngineLimitError(f"engine {name!r} does not hold numbers of this size", fix='use engine "auto"')
-    if name == "fft":
-        from topdown.privacy.accountant.float_quadrature import LatticeFft
-
-        return LatticeFft(law)
-    if name == "sieve":
-        from topdown.privacy.accountant.ball_quadrature import PaperSieve
-
-        return PaperSieve(law)
     makers: dict[str, Callable[[], Engine]] = {
-        "float64": lambda: Float64Engine(law),
-        "ball": lambda: BallEngine(law, digits),
+        "float64": lambda: Quadrature(law),
+        "ball": lambda: BallQuadrature(law, digits),
         "atoms": lambda: atoms.Atoms(law),
         "atoms-wide": lambda: atoms.Atoms(law, wide=True),
-        "free": lambda: Float64Engine(law, lattice=False),
-        "ball-free": lambda: BallEngine(law, digits, lattice=False),
+        "free": lambda: Quadrature(law, lattice=False),
+        "ball-free": lambda: BallQuadrature(law, digits, lattice=False),
         "second": lambda: second_opinion(law),
+        "fft": lambda: LatticeFft(law),
+        "sieve": lambda: PaperSieve(law),
     }
     return makers[name]()
 
 
-def second_opinion(law: LossDistribution) -> Float64Engine:
+def second_opinion(law: LossDistribution) -> Quadrature:
     """Return a float64 engine with other, fewer nodes than the one `choose` would take: quick to set up.
 
     Raises: EngineLimitError where few nodes are not enough, with lattice and without.
@@ -174,7 +121,7 @@ def second_opinion(law: LossDistribution) -> Float64Engine:
             _ = found.spectrum
         except EngineLimitError:
             continue
-        return Float64Engine(law, quadrature=found)
+        return found
     raise EngineLimitError("too many nodes for a second opinion", fix='use engine "auto"')
 
 
@@ -233,7 +180,7 @@ def float_range(law: LossDistribution, epsilon: Fraction) -> bool:
 
 def is_quick(engine: Engine) -> bool:
     """Tell whether a ball engine needs no more than a second or so to be set up and asked a few times."""
-    if not isinstance(engine, BallEngine):
+    if not isinstance(engine, BallQuadrature):
         return True
     try:
         return engine.steps <= _MOST_STEPS
@@ -244,8 +191,8 @@ def is_quick(engine: Engine) -> bool:
 def curve_is_quick(engine: Engine, law: LossDistribution, n_points: int) -> bool:
     """Tell whether the trade-off at so many points takes seconds: each is a search over dozens of thresholds."""
     work = 0.0
-    if isinstance(engine, Float64Engine):
-        work = len(engine.quadrature.window.index) * parts(law) * (0.1 if engine.quadrature.lattice else 1.0)
+    if isinstance(engine, Quadrature):
+        work = len(engine.window.index) * parts(law) * (0.1 if engine.lattice else 1.0)
     elif isinstance(engine, atoms.Atoms):
         work = atoms.atom_work(law)
     return n_points * work <= _MOST_CURVE
@@ -308,7 +255,7 @@ class Composition:
 
         Args:
             budgets: rho -> how many measurements (or pairs of them); exact numbers, zeros dropped.
-            neighbours: "bounded" (a record replaced) or "add_remove".
+            neighbours: name of the relation.
 
         Raises: TypeError for a float rho, ConfigError for a negative rho, nothing left, another relation.
         """
@@ -342,7 +289,7 @@ class Composition:
 
         Args:
             epsilon: exact number, or a float read as the decimal it prints as; at least 0.
-            engine: one of `engines.ENGINES`.
+            engine: one of `ENGINES`.
             digits: relative precision of the ball engines.
 
         Returns: enclosure, relative width at most 1e-12 unless its `method` cannot reach that in about a second.
@@ -359,15 +306,15 @@ class Composition:
     def epsilon(self, delta: Threshold, *, engine: str = "auto", digits: int = DIGITS) -> Enclosure:
         """Return the exact epsilon at `delta`, the smallest with delta(epsilon) <= delta."""
         target = delta_of(delta)
-        guess = gaussian.gaussian_epsilon(self.mu, inversion.log_ratio(target, Fraction(1)))
-        ceiling = zcdp.bun_steinke(self.rho, target).upper
+        guess = conversions.gaussian_epsilon(self.mu, conversions.log_ratio(target, Fraction(1)))
+        ceiling = conversions.bun_steinke(self.rho, target).upper
         bits = 50 + math.ceil(math.log2(10) * digits) if engine.startswith("ball") else 56
         bits += max(0, math.ceil(-math.log2(max(guess, 1e-300))))
 
         def deltas(points: Sequence[Fraction]) -> list[Enclosure]:
             return self._deltas(points, engine, digits)
 
-        return inversion.solve_epsilon(deltas, target, guess, ceiling, bits)
+        return conversions.solve_epsilon(deltas, target, guess, ceiling, bits)
 
     def trade_off(self, alpha: Threshold, *, engine: str = "auto", digits: int = DIGITS) -> Enclosure:
         """Return f(alpha): the smallest rate of misses of any test with false-alarm rate alpha."""
@@ -393,8 +340,6 @@ class Composition:
     def _trade_offs(self, points: list[Fraction], name: str, digits: int) -> list[Enclosure]:
         found = self._engine(name, digits)
         if name not in WITH_TAILS:
-            from topdown.privacy.accountant.trade_off import trade_off_from_deltas
-
             return trade_off_from_deltas(found.deltas, self.law, points, found.method)
         tails = cast(TailEngine, found).tails
         bits = 80 + 4 * digits
@@ -416,16 +361,16 @@ class Composition:
         if sum(x is not None for x in (epsilon, delta, alpha)) != 1:
             raise TypeError("give exactly one of epsilon, delta, alpha")
         if epsilon is not None:
-            return gaussian.gaussian_delta(self.mu, float(epsilon_of(epsilon)))
+            return conversions.gaussian_delta(self.mu, float(epsilon_of(epsilon)))
         if delta is not None:
-            return gaussian.gaussian_epsilon(self.mu, inversion.log_ratio(delta_of(delta), Fraction(1)))
-        return gaussian.gaussian_trade_off(self.mu, float(alpha_of(alpha)))
+            return conversions.gaussian_epsilon(self.mu, conversions.log_ratio(delta_of(delta), Fraction(1)))
+        return conversions.gaussian_trade_off(self.mu, float(alpha_of(alpha)))
 
     def delta_arrays(self, epsilons: Sequence[Fraction]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (lower, upper) float64 arrays of delta, for batches; the chosen engine, never narrowed."""
         found = self._engine(self._auto, DIGITS)
-        if isinstance(found, Float64Engine):
-            return found.quadrature.delta_sums(epsilons).bounds()
+        if isinstance(found, Quadrature):
+            return found.delta_sums(epsilons).bounds()
         return outward_arrays(found.deltas(epsilons))
 
     def certifying(self) -> str:
@@ -446,12 +391,8 @@ class Composition:
     def _engine(self, name: str, digits: int) -> Engine:
         key = (name, digits if name.startswith("ball") else 0)
         if key not in self._cache:
-            known = self._cheapest[1] if name in ("float64", "free") and name == self._auto else None
-            self._cache[key] = (
-                build_engine(name, self.law, digits)
-                if known is None
-                else Float64Engine(self.law, quadrature=known)
-            )
+            known = self._cheapest[1] if name == self._auto else None
+            self._cache[key] = known or build_engine(name, self.law, digits)
         return self._cache[key]
 
     @property

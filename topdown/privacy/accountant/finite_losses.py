@@ -33,6 +33,32 @@ from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
 from topdown.privacy.exact_values import Enclosure, Threshold, alpha_of
 from topdown.privacy.laws import LAWS, UNIT, Weights
 
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """Counts that a change moves in noise of one law.
+
+    Args:
+        law: by name.
+        parameter: of the law, exact.
+        count: how many counts move.
+        shift: by how much each moves.
+        delta, weights: of one count, for a law that has them; weights may be unknown in a `WholeLoss`.
+    """
+
+    law: str
+    parameter: Fraction
+    count: int
+    shift: int = 1
+    delta: Fraction = Fraction(0)
+    weights: Weights = ()
+
+    @property
+    def loss(self) -> Fraction:
+        """Loss of one of them, in what its law counts."""
+        return LAWS[self.law].loss_of_one(self.parameter, self.shift)
+
+
 PURE_METHOD = "pure epsilon"
 _BITS = 160
 MOST_EPSILON = Fraction(10_000)
@@ -161,26 +187,10 @@ _STEPS = (1 << 10, 1 << 12)  # of the lattice up to epsilon: at least, and at mo
 
 
 @dataclass(frozen=True)
-class MovedCounts:
-    """Counts that move by one in noise of one law.
-
-    Args:
-        weights: of the law's values 0, 1, .., over 2^128; it is symmetric.
-        epsilon, delta: promise of one count.
-        count: how many.
-    """
-
-    weights: Weights
-    epsilon: Fraction
-    delta: Fraction
-    count: int
-
-
-@dataclass(frozen=True)
 class PairLoss:
     """Counts that move in noise of whole weights; none is a change that nothing measures."""
 
-    moved: tuple[MovedCounts, ...]
+    moved: tuple[NoisyCounts, ...]
 
     @property
     def coordinates(self) -> int:
@@ -190,7 +200,7 @@ class PairLoss:
     @cached_property
     def epsilon(self) -> Fraction:
         """Sum of the epsilons of all counts."""
-        return sum((m.count * m.epsilon for m in self.moved), Fraction(0))
+        return sum((m.count * m.loss for m in self.moved), Fraction(0))
 
     @cached_property
     def delta(self) -> Fraction:
@@ -235,7 +245,7 @@ class PairLoss:
     @property
     def _step(self) -> Fraction:
         """Return a step of the lattice that divides the epsilon of every count where that needs few steps."""
-        shares = [m.epsilon / self.epsilon for m in self.moved]
+        shares = [m.loss / self.epsilon for m in self.moved]
         equal = math.lcm(*(share.denominator for share in shares))
         n = equal * math.ceil(_STEPS[0] / equal) if equal <= _STEPS[1] else _STEPS[1]
         return self.epsilon / n
@@ -243,7 +253,7 @@ class PairLoss:
 
 @lru_cache(maxsize=64)
 def _deltas(
-    moved: tuple[MovedCounts, ...], epsilons: tuple[Fraction, ...], step: Fraction, spare: Fraction
+    moved: tuple[NoisyCounts, ...], epsilons: tuple[Fraction, ...], step: Fraction, spare: Fraction
 ) -> tuple[Fraction, ...]:
     counts: Counter[Weights] = Counter()
     for m in moved:
@@ -262,26 +272,6 @@ def _outcomes(weights: Weights) -> FiniteLoss:
 
 
 ComposedLoss = Composition | PureLoss | PairLoss
-
-
-@dataclass(frozen=True)
-class NoisyCounts:
-    """Counts that a change moves in noise of one law.
-
-    Args:
-        law: by name.
-        parameter: of the law, exact.
-        count: how many counts move.
-        shift: by how much each moves.
-        delta, weights: of one count, for a law that has them; weights may be unknown in a `WholeLoss`.
-    """
-
-    law: str
-    parameter: Fraction
-    count: int
-    shift: int = 1
-    delta: Fraction = Fraction(0)
-    weights: Weights = ()
 
 
 def outcomes_of_count(moved: NoisyCounts) -> FiniteLoss:
@@ -314,11 +304,8 @@ def compose_noise(moved: Iterable[NoisyCounts], loss_name: str) -> ComposedLoss:
     laws = [LAWS[m.law] for m in rows]
     if strange := {law.loss_name for law in laws} - {loss_name}:
         raise ValueError(f"noise that costs {min(strange)} does not add up to {loss_name}")
-    losses = [law.loss_of_one(m.parameter, m.shift) for law, m in zip(laws, rows, strict=True)]
     if loss_name == "epsilon_delta":
-        return PairLoss(
-            tuple(MovedCounts(m.weights, one, m.delta, m.count) for m, one in zip(rows, losses, strict=True))
-        )
+        return PairLoss(tuple(rows))
     if not rows:
         return PureLoss(Fraction(0), 0, loss_name)
     engines = {law.composed_as for law in laws}
@@ -328,5 +315,4 @@ def compose_noise(moved: Iterable[NoisyCounts], loss_name: str) -> ComposedLoss:
         raise ValueError(f"no engine composes the noise of {', '.join(sorted({m.law for m in rows}))}")
     if engines == {"geometric"} and all(m.shift == 1 for m in rows):
         return PureLoss.of_geometric((m.parameter, m.count) for m in rows)
-    epsilon = sum((m.count * one for m, one in zip(rows, losses, strict=True)), Fraction(0))
-    return PureLoss(epsilon, sum(m.count for m in rows))
+    return PureLoss(sum((m.count * m.loss for m in rows), Fraction(0)), sum(m.count for m in rows))

@@ -181,6 +181,11 @@ class Sums:
         upper = (self.value + self.error) * scale * (1 + slack) + 5e-324
         return np.maximum(lower, 0.0), upper
 
+    def enclosures(self, method: str) -> list[Enclosure]:
+        """Return the bounds as enclosures, at most 1."""
+        lower, upper = (ends.tolist() for ends in self.bounds())
+        return [from_floats(min(a, 1.0), min(b, 1.0), method) for a, b in zip(lower, upper, strict=True)]
+
 
 class Quadrature:
     """Float64 engine of one law; set-up is done once, thresholds are evaluated in blocks.
@@ -198,6 +203,19 @@ class Quadrature:
         self.law = law
         self.lattice = lattice
         self.nats, self.limit = nats, limit
+
+    @property
+    def method(self) -> str:
+        """Name of the engine."""
+        return "float64" if self.lattice else "free/float64"
+
+    def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
+        """Return the enclosure of delta at each epsilon."""
+        return self.delta_sums(epsilons).enclosures(self.method)
+
+    def tails(self, indices: Sequence[int]) -> list[Enclosure]:
+        """Return the enclosure of P[S >= index * spacing] at each index >= 0."""
+        return self._lattice(indices, None).enclosures(self.method)
 
     @cached_property
     def window(self) -> Window:
@@ -218,10 +236,6 @@ class Quadrature:
             return self._run(points, self._open_block)
         first, gap = zip(*map(self.law.first_above, points), strict=True)
         return self._lattice(first, np.array([float(g) for g in gap]))
-
-    def tail_sums(self, indices: Sequence[int]) -> Sums:
-        """Return P[S >= index * spacing] for indices >= 0."""
-        return self._lattice(indices, None)
 
     def _lattice(self, first: Sequence[int], gap: Floats | None) -> Sums:
         step = max(1, _BLOCK // len(self.window.index))
@@ -376,18 +390,10 @@ class LatticeFft:
         self.window = Window(law, _NATS, n_points * law.spacing, terms, n_points // 2, every=True)
         self.spectrum = spectrum_of(self.window)
 
-    def delta_sums(self, epsilons: Sequence[Fraction]) -> Sums:
-        """Return delta at each epsilon as scaled sums with bounds."""
-        rows = [self._one(*self.law.first_above(e - self.law.half)) for e in epsilons]
-        return Sums(*(np.array(column) for column in zip(*rows, strict=True)))
-
     def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
         """Return the enclosure of delta at each epsilon."""
-        lower, upper = self.delta_sums(epsilons).bounds()
-        return [
-            from_floats(a, min(b, 1.0), self.method)
-            for a, b in zip(lower.tolist(), upper.tolist(), strict=True)
-        ]
+        rows = [self._one(*self.law.first_above(e - self.law.half)) for e in epsilons]
+        return Sums(*(np.array(column) for column in zip(*rows, strict=True))).enclosures(self.method)
 
     def _one(self, index: int, gap: Fraction) -> tuple[float, float, float, float]:
         law, window, n_points = self.law, self.window, self.n_points

@@ -97,8 +97,7 @@ class WholeLoss:
     @property
     def pure_epsilon(self) -> Fraction:
         """Sum of the epsilons of everything that has one for every delta."""
-        rows = (m for m in self.noise if LAWS[m.law].loss_name == "epsilon")
-        counts = (LAWS[m.law].loss(m.parameter, m.shift, m.count) for m in rows)
+        counts = (m.count * m.loss for m in self.noise if LAWS[m.law].loss_name == "epsilon")
         return sum(counts, Fraction(0)) + sum((epsilon for epsilon, _ in self.pure), Fraction(0))
 
     @property
@@ -128,10 +127,8 @@ class WholeLoss:
             return None
         total = self.gaussian.rho if self.gaussian else Fraction(0)
         for m in self.noise:
-            law = LAWS[m.law]
-            if law.loss_name == "epsilon":
-                one = law.loss_of_one(m.parameter, m.shift)
-                total += m.count * min(one, one * one / 2)
+            if LAWS[m.law].loss_name == "epsilon":
+                total += m.count * min(m.loss, m.loss * m.loss / 2)
         return total + sum((epsilon * (odds - 1) / (odds + 1) for epsilon, odds in self.pure), Fraction(0))
 
     @property
@@ -220,9 +217,8 @@ def _events_of(noise: Iterable[NoisyCounts]) -> Counter[Simple]:
         elif law.composed_as == "weights":
             events[outcomes_of_count(m)] += m.count
         else:
-            one = law.loss_of_one(m.parameter, m.shift)
             exact = law.composed_as == "geometric"
-            events[Geometric(one / m.shift, m.shift) if exact else Geometric(one)] += m.count
+            events[Geometric(m.loss / m.shift, m.shift) if exact else Geometric(m.loss)] += m.count
     return events
 
 

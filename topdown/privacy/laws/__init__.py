@@ -6,9 +6,7 @@ from topdown.privacy.laws.distribution import (
     NoiseDistribution,
     NoiseLaw,
     Weights,
-    cdf_interval,
     law_tails,
-    pmf_interval,
 )
 from topdown.privacy.laws.gaussian import DISCRETE_GAUSSIAN, DiscreteGaussian
 from topdown.privacy.laws.geometric import TWO_SIDED_GEOMETRIC, TwoSidedGeometric
@@ -37,8 +35,6 @@ __all__ = [
     "TwoSidedGeometric",
     "WeightedInteger",
     "Weights",
-    "cdf_interval",
     "law_of_mechanism",
     "law_tails",
-    "pmf_interval",
 ]

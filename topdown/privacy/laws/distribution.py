@@ -67,11 +67,11 @@ class NoiseDistribution(ABC):
 
     @abstractmethod
     def pmf(self, k: int, n_bits: int) -> tuple[Fraction, Fraction]:
-        """Enclose P(X = k); see `pmf_interval`."""
+        """Enclose P(X = k) between two rationals at most about 2^-n_bits apart, n_bits >= 1."""
 
     @abstractmethod
     def cdf(self, k: int, n_bits: int) -> tuple[Fraction, Fraction]:
-        """Enclose P(X <= k); see `cdf_interval`."""
+        """Enclose P(X <= k) between two rationals at most about 2^-n_bits apart, n_bits >= 1."""
 
 
 class FormulaDistribution(NoiseDistribution):
@@ -176,36 +176,6 @@ def exact_positive(value: object, owner: str, name: str) -> Fraction:
     if value <= 0:
         raise ValueError(f"{owner} needs a {name} > 0, not {value}. Fix: zero noise is not a mechanism.")
     return Fraction(value)
-
-
-def pmf_interval(law: NoiseDistribution, k: int, n_bits: int) -> tuple[Fraction, Fraction]:
-    """Enclose P(X = k) between two rationals at most about 2^-n_bits apart.
-
-    Args:
-        law: the noise law.
-        k: any integer outcome.
-        n_bits: accuracy, >= 1.
-
-    Returns:
-        (lo, hi) with lo <= P(X = k) <= hi.
-
-    """
-    return law.pmf(k, n_bits)
-
-
-def cdf_interval(law: NoiseDistribution, k: int, n_bits: int) -> tuple[Fraction, Fraction]:
-    """Enclose P(X <= k) between two rationals at most about 2^-n_bits apart.
-
-    Args:
-        law: the noise law.
-        k: any integer outcome.
-        n_bits: accuracy, >= 1.
-
-    Returns:
-        (lo, hi) with lo <= P(X <= k) <= hi.
-
-    """
-    return law.cdf(k, n_bits)
 
 
 def uniform_below(bound: int, bits: BitSource) -> int:

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
         Limits,
         Opened,
         TakenOver,
-        exact_text,
         from_fields,
         to_fields,
     )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from topdown.errors import BudgetError
 from topdown.formats.caps import parse_json
-from topdown.formats.common import LossName
+from topdown.formats.common import LossName, exact_text
 from topdown.privacy import accountant
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.ledger.ledger_records import (
@@ -38,12 +38,11 @@ from topdown.privacy.ledger.ledger_records import (
     Opened,
     Refund,
     TakenOver,
-    exact_text,
     from_fields,
     level_of,
     stated_limits,
 )
-from topdown.privacy.relation import GROUP_STEPS, Change, steps_between
+from topdown.privacy.relation import steps_between, why_no_steps
 
 if TYPE_CHECKING:
     from topdown.privacy.accountant import NoisyCounts, WholeLoss
@@ -432,15 +431,7 @@ def relation_problem(bound: LedgerBinding, neighbours: str) -> str:
     """Say why a charge under a relation has no place in a ledger; empty if it has."""
     if steps_between(bound.neighbours, neighbours) is not None:
         return ""
-    if neighbours.startswith(GROUP_STEPS):
-        why = (
-            f"what it says of one {bound.unit} who is there or not does not say enough of one who is replaced, or of a "
-            "whole group: two steps may move one answer twice, and need not keep the number of groups between them"
-        )
-    elif bound.neighbours == Change.ADD_REMOVE.value:
-        why = "a release that protects replaced records may publish their number, and then says nothing of one more"
-    else:
-        why = "how many of its changes one change of the ledger's relation takes is not known"
+    why = why_no_steps(bound.neighbours, neighbours, bound.unit)
     return f"its relation is {neighbours!r}, the ledger's is {bound.neighbours!r}: {why}"
 
 

@@ -30,7 +30,7 @@ from topdown.privacy.ledger.ledger_records import (
     record_from,
 )
 from topdown.privacy.ledger.registry import LedgerLocation, Mark, read_registry, registry_path
-from topdown.privacy.relation import GROUP_STEPS, NEIGHBOURS
+from topdown.privacy.relation import GROUP_STEPS, RELATIONS
 
 FORMER_FORMAT, WITNESS_TYPE = 2, "topdown.ledger_witness"
 AGREES, NO_WITNESS = "agrees", "none"
@@ -171,7 +171,7 @@ def _relation(neighbours: str, kind: str) -> str:
     """Return the name of a relation today: steps of group sizes of persons had no words before them."""
     if kind not in LOSS_NAMES:
         raise ValueError("a loss that no ledger had")
-    if neighbours in NEIGHBOURS or _WHOLE_GROUPS.fullmatch(neighbours):
+    if neighbours in RELATIONS or _WHOLE_GROUPS.fullmatch(neighbours):
         return neighbours
     if not _STEPS.fullmatch(neighbours):
         raise ValueError("an unknown relation")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
-from topdown.formats.common import LossName
+from topdown.formats.common import LossName, exact_text
 from topdown.privacy.laws import LAWS, WeightedInteger, Weights
-from topdown.privacy.relation import NEIGHBOURS, Relation
+from topdown.privacy.relation import RELATIONS, Relation
 
 _TERMS = 120
 
@@ -85,7 +85,7 @@ class Choice:
 
     Args:
         release, plan_hash: what it is for.
-        neighbours: relation that `epsilon` is about: bounded or add_remove.
+        neighbours: relation of records that `epsilon` is about.
         epsilon: pure differential privacy of the choice, exact, an upper bound of ln(exp_epsilon); it is the loss.
         rate, base: of the sample, and of the one-sided mechanism on it; see `exp_epsilon`.
         attempt, covers, journal, rho_limit, epsilon_limit, delta_limit, limit_reason: as for `Intent`.
@@ -110,8 +110,8 @@ class Choice:
     delta: ClassVar[Fraction] = Fraction(0)
 
     def __post_init__(self) -> None:
-        if self.neighbours not in NEIGHBOURS:
-            raise ValueError("a choice is about replaced records, or about added and removed ones")
+        if self.neighbours not in RELATIONS:
+            raise ValueError("a choice is about records, not about groups")
         if self.epsilon <= 0 or not 0 < self.rate < 1 or self.base <= 1:
             raise ValueError("a choice needs an epsilon above 0, a rate between 0 and 1, and a base above 1")
         if not self.covers or not self.journal:
@@ -220,8 +220,8 @@ class LedgerBinding:
 
     Args:
         data_set: the confidential data.
-        neighbours: relation between two data sets that statements about the ledger speak of: bounded, add_remove, or
-            steps of whole groups. A charge under another relation must follow from it: see `steps_between`.
+        neighbours: relation between two data sets that statements about the ledger speak of: one of records, or steps
+            of whole groups. A charge under another relation must follow from it: see `steps_between`.
         unit: whose answers are protected: person, household, ...
     """
 
@@ -265,7 +265,7 @@ class Intent:
         attempt: 1 for the first intent of a measurement, more after a crash.
         covers: names of the levels whose noise may be drawn once under this intent.
         journal: id of the measurement, so that no other folder can draw under it.
-        neighbours: relation under which a change moves the counts of `laws`: bounded, add_remove, or steps.
+        neighbours: relation under which a change moves the counts of `laws`: one of records, or steps.
         loss: filled in from the laws.
         delta: beside the loss, filled in from the laws; 0 unless losses are pairs.
         rho_limit, epsilon_limit, delta_limit, limit_reason: `Limits` it was checked against, filled in by the ledger.
@@ -433,11 +433,6 @@ def level_of(part: str) -> str:
     if match is None:
         raise ValueError(f"{part!r} is no part")
     return match["level"]
-
-
-def exact_text(value: Fraction) -> str:
-    """Write an exact number as "a/b", or "a" if it is whole."""
-    return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
 
 
 def to_fields(event: Any, kinds: Mapping[str, type[Any]] = KINDS) -> dict[str, object]:

@@ -13,6 +13,7 @@ from topdown.formats.common import (
     LedgerLimit,
     LedgerRefund,
     LedgerTakenOver,
+    exact_text,
 )
 from topdown.privacy.ledger.book import Book, Entry
 from topdown.privacy.ledger.ledger_records import (
@@ -21,7 +22,6 @@ from topdown.privacy.ledger.ledger_records import (
     Limits,
     Refund,
     TakenOver,
-    exact_text,
 )
 
 UNNAMED = "somebody whom the ledger does not name"
