@@ -29,6 +29,7 @@ from topdown.plan import PreparedRun, geography_sha256
 from topdown.plan.candidates import Candidates
 from topdown.privacy import AesBits
 from topdown.privacy.ledger import (
+    REAL_DISK,
     Choice,
     Commit,
     Disk,
@@ -299,7 +300,7 @@ class ChoiceSpend:
         )
 
 
-def choose(asked: ChoiceRequest, out: Path, *, again: bool = False, disk: Disk | None = None) -> Commit:
+def choose(asked: ChoiceRequest, out: Path, *, again: bool = False, disk: Disk = REAL_DISK) -> Commit:
     """Draw a choice once, and write it to `out/choice`; a second call changes nothing.
 
     Guarantees what `measure` does: the charge is durable before the sample is drawn, nothing is drawn twice under one
@@ -320,7 +321,7 @@ def choose(asked: ChoiceRequest, out: Path, *, again: bool = False, disk: Disk |
         CertificateError: committed files are missing or altered.
         KeyboardInterrupt: once the choice is drawn.
     """
-    work = _ChoiceWork(asked, out, disk or Disk())
+    work = _ChoiceWork(asked, out, disk)
     return run_charged(work, again=again, disk=work.disk).commit
 
 

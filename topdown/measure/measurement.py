@@ -30,6 +30,7 @@ from topdown.plan import Plan, PreparedRun, PublicContext, plan_file, read_plan,
 from topdown.plan.release_chain import BaseFiles, check_same_base
 from topdown.privacy import AesBits, BitSource
 from topdown.privacy.ledger import (
+    REAL_DISK,
     Disk,
     Journal,
     Ledger,
@@ -158,7 +159,7 @@ def measure(
     records: MemoryTable | None = None,
     workers: int = 1,
     try_exact: TryExact = lambda values: None,
-    disk: Disk | None = None,
+    disk: Disk = REAL_DISK,
 ) -> MeasureResult:
     """Draw the noise of a whole plan once, and write the noisy answers to `out/measurements`.
 
@@ -209,7 +210,7 @@ def is_measured(prepared: PreparedRun, out: Path, *, again: bool = False) -> boo
 
     Args, Raises: as `measure`.
     """
-    work = _measurement(prepared, out, prepared.records_path, 1, None, lambda values: None)
+    work = _measurement(prepared, out, prepared.records_path, 1, REAL_DISK, lambda values: None)
     return is_committed(work, again=again, disk=work.disk)
 
 
@@ -218,7 +219,7 @@ def _measurement(
     out: Path,
     records: TableSource,
     workers: int,
-    disk: Disk | None,
+    disk: Disk,
     try_exact: TryExact,
 ) -> _Measurement:
     context = prepared.context
@@ -226,7 +227,7 @@ def _measurement(
     plans = plan_parts(context)
     context.release_derived()  # of what the parts were derived from: the records need the room
     return _Measurement(
-        prepared, out, records, plans, choose_children(context, plans, workers), disk or Disk(), try_exact
+        prepared, out, records, plans, choose_children(context, plans, workers), disk, try_exact
     )
 
 

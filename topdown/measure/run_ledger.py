@@ -16,6 +16,7 @@ from topdown.inputs import DatabaseTable, containing_file, locate_table
 from topdown.plan import Plan, PreparedRun, RunFile, load_run_file
 from topdown.plan.preparation import load_run_schema
 from topdown.privacy.ledger import (
+    REAL_DISK,
     Disk,
     DrawnLaw,
     LedgerBinding,
@@ -79,7 +80,7 @@ def planned_spend(prepared: PreparedRun) -> NoiseCharge:
     )
 
 
-def create_run_ledger(path: Path, disk: Disk | None = None, *, instead_of: str = "") -> LedgerLocation:
+def create_run_ledger(path: Path, disk: Disk = REAL_DISK, *, instead_of: str = "") -> LedgerLocation:
     """Create the ledger of a run file's data set, or join the one that is there, and name it in the run file.
 
     Args:

@@ -52,6 +52,13 @@ class StatedChange:
     fit: str
     neighbours: str
 
+    def sentence(self, reader: str, unit: str, facts: str, times: int) -> str:
+        """Return the sentence to quote of a reader who knows some facts and is right at most `times` times in 100."""
+        return (
+            f"{reader}, knows every other {unit}'s answers, and must tell {self.asked}, {self.fit} {facts}, chooses "
+            f"rightly at most {times} times in 100; a coin gives 50."
+        )
+
 
 @dataclass(frozen=True)
 class Relation:

@@ -18,7 +18,7 @@ from topdown.privacy.ledger import (
     charged_fields,
     ledger_history,
 )
-from topdown.privacy.relation import StatedChange, stated_changes
+from topdown.privacy.relation import stated_changes
 
 DELTA = "1e-10"
 
@@ -44,17 +44,15 @@ def spent_statement(
 
     bound, live = book.binding, book.charges
     exact = tuple(dict.fromkeys(name for _, charge in live for name in charge.exact))
+    facts = (f"what was published exactly ({', '.join(exact)}) and " if exact else "") + "the public facts"
     rows = []
     for change in stated_changes(bound.neighbours, bound.unit) if live else ():
         loss = book.composed(change.neighbours)
         if loss is None:
             continue
         numbers = loss_numbers(loss, deltas, anew=anew)
-        rows.append(
-            {"name": change.name, "kind": change.kind}
-            | numbers
-            | {"sentence": _sentence(book, change, numbers["right_in_100"], exact, newest=newest)}
-        )
+        said = change.sentence(_readers(book, newest=newest), bound.unit, facts, numbers["right_in_100"])
+        rows.append({"name": change.name, "kind": change.kind} | numbers | {"sentence": said})
     return EverythingReleased(
         **structs.asdict(ledger_history(book)),
         data_set=bound.data_set,
@@ -111,14 +109,4 @@ def _readers(book: Book, *, newest: bool) -> str:
     return (
         f'{some} who reads everything in ledger {history.ledger} of data set "{data_set}"{end}, which '
         f"{last.by or UNNAMED} attested on {last.date} to be complete"
-    )
-
-
-def _sentence(book: Book, change: StatedChange, times: int, exact: tuple[str, ...], *, newest: bool) -> str:
-    bound = book.binding
-    published = f"what was published exactly ({', '.join(exact)}) and " if exact else ""
-    return (
-        f"{_readers(book, newest=newest)}, knows every other {bound.unit}'s answers, and must "
-        f"tell {change.asked}, {change.fit} {published}the public facts, chooses rightly at most {times} times in "
-        "100; a coin gives 50."
     )

@@ -75,23 +75,10 @@ def choice_certificate(question: dict[str, Any], book: Book, journal: str) -> Se
         base=exact_text(first.base),
         best_guess=guess.texts(),
         right_in_100=times,
-        sentence=choice_sentence(question["unit"], question["neighbours"], times),
+        sentence=stated_changes(question["neighbours"], question["unit"])[0].sentence(
+            "Someone who reads only this choice", question["unit"], "the public facts", times
+        ),
         not_protected=list(NOT_PROTECTED),
         n_attempts=n,
         everything_released=spent_statement(book),
-    )
-
-
-def choice_sentence(unit: str, neighbours: str, times: int) -> str:
-    """Return the sentence of a choice, its number rounded up.
-
-    Args:
-        unit: of privacy.
-        neighbours: bounded, or add_remove.
-        times: right choices in 100.
-    """
-    change = stated_changes(neighbours, unit)[0]
-    return (
-        f"Someone who reads only this choice, knows every other {unit}'s answers, and must tell {change.asked}, "
-        f"{change.fit} the public facts, chooses rightly at most {times} times in 100; a coin gives 50."
     )

@@ -73,15 +73,8 @@ def statement_of(
 def certified_privacy(policy: ReleaseChain) -> CertifiedPrivacy:
     """Return what the certificate adds to the plan's exact loss, every number an enclosure [low, high] of decimals."""
     said = statement_of(policy)
-    return CertifiedPrivacy(
-        epsilon=said["secrets"][0]["epsilon"],
-        curve=said["curve"],
-        secrets=said["secrets"],
-        steps=said["steps"],
-        conditional_on=said["conditional_on"],
-        sentence=said["sentence"],
-        composed=said.get("composed", UNSET),
-    )
+    del said["deltas"]
+    return CertifiedPrivacy(epsilon=said["secrets"][0]["epsilon"], **said)
 
 
 def certified_loss(policy: ReleaseChain, claims: Sequence[Claim] = ()) -> CertifiedLoss:

@@ -6,7 +6,7 @@ docs/explanation/intervals.md derives them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from statistics import NormalDist
@@ -58,7 +58,7 @@ class EstimateSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """TableRows of one table.
+    """Rows of one table.
 
     Args:
         listed: all: every answer that public facts leave open; nonzero: those above zero; possible: those whose
@@ -163,20 +163,30 @@ def intervals_of(
         closed = ~context.rules.inhabited[depth][at.node]
         sure = closed | exact[name, depth]
         zero = np.zeros(len(at.node), dtype=np.int64)
-        estimate, stddev = told.get((name, depth), (zero, zero))
-        estimate, stddev = np.where(sure, 1000 * at.count, estimate), np.where(sure, 0, stddev)
         above = []
         if depth == len(plan.levels) - 1 and plan.query(name).n_answers >= LEAST_ANSWERS:
             above = _ancestor_estimates(context, tables, found, name)
-        low, high = interval_ends(estimate, stddev, 1 - chance, above)
-        low, high = np.minimum(low, at.count), np.maximum(high, at.count)
-        low, high = np.where(sure, at.count, low), np.where(sure, at.count, high)
-        listed = None
+        made = _around_counts(at.count, told.get((name, depth), (zero, zero)), sure, 1 - chance, above)
         if at.listed == "nonzero":
-            ends = listed_ends(estimate, stddev, at.count, 1 - chance)
+            ends = listed_ends(made.estimate, made.stddev, at.count, 1 - chance)
             listed = np.where(sure, at.count, ends[0]), np.where(sure, at.count, ends[1])
-        found[name, depth] = Intervals(estimate, stddev, low, high, sure, listed)
+            made = replace(made, listed=listed)
+        found[name, depth] = made
     return found
+
+
+def _around_counts(
+    count: Ints,
+    told: tuple[Ints, Ints],
+    sure: NDArray[np.bool_],
+    tails: Fraction,
+    above: list[tuple[Ints, Ints]],
+) -> Intervals:
+    """Return intervals of estimates and deviations, widened to hold the counts; exact where a count is sure."""
+    low, high = interval_ends(*told, tails, above)
+    low, high = np.minimum(low, count), np.maximum(high, count)
+    estimate, stddev = np.where(sure, 1000 * count, told[0]), np.where(sure, 0, told[1])
+    return Intervals(estimate, stddev, np.where(sure, count, low), np.where(sure, count, high), sure)
 
 
 def _ancestor_estimates(
@@ -322,15 +332,7 @@ def intervals_of_unions(
     sure = np.array([_is_sure(context, query, union) for union in unions])[rows.node]
     estimate = np.stack([at[0] for at in told])[rows.node, rows.answer]
     stddev = np.stack([at[1] for at in told])[rows.node, rows.answer]
-    low, high = interval_ends(estimate, stddev, 1 - coverage, [])
-    low, high = np.minimum(low, rows.count), np.maximum(high, rows.count)
-    return Intervals(
-        np.where(sure, 1000 * rows.count, estimate),
-        np.where(sure, 0, stddev),
-        np.where(sure, rows.count, low),
-        np.where(sure, rows.count, high),
-        sure,
-    )
+    return _around_counts(rows.count, (estimate, stddev), sure, 1 - coverage, [])
 
 
 def _open_classes(context: PublicContext, union: AreaUnion) -> np.ndarray:

@@ -76,9 +76,7 @@ def all_pairs(paths: Sequence[ReleasePath]) -> list[tuple[ReleasePath, ReleasePa
     return list(combinations_with_replacement(distinct.values(), 2))
 
 
-def worst_epsilon(
-    paths: Sequence[ReleasePath], deltas: Iterable[Threshold], *, engine: str = "auto", digits: int = DIGITS
-) -> list[WorstPair]:
+def worst_epsilon(paths: Sequence[ReleasePath], deltas: Iterable[Threshold]) -> list[WorstPair]:
     """Return the largest epsilon over all pairs at each delta.
 
     Every pair's delta is enclosed at the epsilon of one pair; the pair with the largest is inverted; every other pair
@@ -86,19 +84,17 @@ def worst_epsilon(
     """
     targets = [delta_of(d) for d in deltas]
     pairs = [((one.name, two.name), pair_composition(one, two)) for one, two in all_pairs(paths)]
-    return [_worst_pair(pairs, target, engine, digits) for target in targets]
+    return [_worst_pair(pairs, target) for target in targets]
 
 
-def _worst_pair(
-    pairs: list[tuple[Pair, Composition]], target: Fraction, engine: str, digits: int
-) -> WorstPair:
+def _worst_pair(pairs: list[tuple[Pair, Composition]], target: Fraction) -> WorstPair:
     mark = pairs[0][1].epsilon(target).lower
     top = max(range(len(pairs)), key=lambda i: pairs[i][1].delta_arrays([mark])[1][0])
-    name, best = pairs[top][0], pairs[top][1].epsilon(target, engine=engine, digits=digits)
+    name, best = pairs[top][0], pairs[top][1].epsilon(target)
     for i, (other, composition) in enumerate(pairs):
         if i == top or Fraction(float(composition.delta_arrays([best.lower])[1][0])) < target:
             continue
-        found = composition.epsilon(target, engine=engine, digits=digits)
+        found = composition.epsilon(target)
         name = other if found.lower > best.lower else name
         best = _larger(best, found)
     return WorstPair(target, best, name)

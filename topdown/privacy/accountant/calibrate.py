@@ -12,16 +12,10 @@ from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
 from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, epsilon_of, positive
 
 _STEPS = 60
+_WIDTH = Fraction(1, 10**12)
 
 
-def budget_scale(
-    composition: Composition,
-    epsilon: Enclosure | Threshold,
-    delta: Threshold,
-    *,
-    engine: str = "auto",
-    digits: int = 12,
-) -> Enclosure:
+def budget_scale(composition: Composition, epsilon: Enclosure | Threshold, delta: Threshold) -> Enclosure:
     """Return c such that all budgets times c have exact epsilon(delta) = epsilon.
 
     Certified: at the lower end delta(epsilon) <= delta (so that noise is private enough), at the upper end it is
@@ -32,8 +26,8 @@ def budget_scale(
         composition: what is measured now (c = 1).
         epsilon: the target, exact or enclosed.
         delta: the delta of the target.
-        engine: engine of every evaluation.
-        digits: relative width of c, 10**-digits, unless the engine's bounds are wider.
+
+    Returns: c, of a relative width of 10**-12 unless the bounds of the engine are wider.
     """
     target = delta_of(delta)
     if isinstance(epsilon, Enclosure):
@@ -42,14 +36,14 @@ def budget_scale(
         low_target = high_target = middle = epsilon_of(epsilon)
 
     def excess(scale: Fraction) -> float:
-        found = composition.scaled(scale).delta(middle, engine=engine)
+        found = composition.scaled(scale).delta(middle)
         return log_ratio((found.lower + found.upper) / 2, target)
 
-    scale, width = _increasing_root(excess, Fraction(1)), Fraction(1, 10**digits)
+    scale, width = _increasing_root(excess, Fraction(1)), _WIDTH
     for _ in range(_STEPS):
         low, high = _to_decimals(scale * (1 - width / 3)), _to_decimals(scale * (1 + width / 3))
-        below = composition.scaled(low).delta(low_target, engine=engine)
-        above = composition.scaled(high).delta(high_target, engine=engine)
+        below = composition.scaled(low).delta(low_target)
+        above = composition.scaled(high).delta(high_target)
         if below.upper <= target <= above.lower:
             return Enclosure(low, high, above.method)
         width *= 2

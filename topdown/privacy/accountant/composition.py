@@ -40,19 +40,6 @@ from topdown.privacy.exact_values import (
 )
 from topdown.privacy.relation import Relation
 
-ENGINES = (
-    "auto",
-    "float64",
-    "ball",
-    "fft",
-    "atoms",
-    "atoms-wide",
-    "free",
-    "ball-free",
-    "sieve",
-    "bounds",
-    "second",
-)
 WITH_TAILS = ("float64", "ball")
 WIDTH_WANTED = 1e-12
 SMALLEST_ALPHA = Fraction(1, 10**280)
@@ -85,30 +72,6 @@ class TailEngine(Engine, Protocol):
         """Return the enclosure of P[S >= index * spacing] at each index >= 0."""
 
 
-def build_engine(name: str, law: LossDistribution, digits: int) -> Engine:
-    """Return the engine called `name` for a law; A009 where it does not fit."""
-    if name not in ENGINES or name == "auto":
-        raise ConfigError(
-            f"no engine is called {name!r}", code="A008", fix=f"choose from {', '.join(ENGINES)}"
-        )
-    if name == "bounds":
-        return Bounds(law)
-    if not floats_hold(law):
-        raise EngineLimitError(f"engine {name!r} does not hold numbers of this size", fix='use engine "auto"')
-    makers: dict[str, Callable[[], Engine]] = {
-        "float64": lambda: Quadrature(law),
-        "ball": lambda: BallQuadrature(law, digits),
-        "atoms": lambda: atoms.Atoms(law),
-        "atoms-wide": lambda: atoms.Atoms(law, wide=True),
-        "free": lambda: Quadrature(law, lattice=False),
-        "ball-free": lambda: BallQuadrature(law, digits, lattice=False),
-        "second": lambda: second_opinion(law),
-        "fft": lambda: LatticeFft(law),
-        "sieve": lambda: PaperSieve(law),
-    }
-    return makers[name]()
-
-
 def second_opinion(law: LossDistribution) -> Quadrature:
     """Return a float64 engine with other, fewer nodes than the one `choose` would take: quick to set up.
 
@@ -123,6 +86,32 @@ def second_opinion(law: LossDistribution) -> Quadrature:
             continue
         return found
     raise EngineLimitError("too many nodes for a second opinion", fix='use engine "auto"')
+
+
+_MAKERS: dict[str, Callable[[LossDistribution, int], Engine]] = {
+    "float64": lambda law, _: Quadrature(law),
+    "ball": lambda law, digits: BallQuadrature(law, digits),
+    "fft": lambda law, _: LatticeFft(law),
+    "atoms": lambda law, _: atoms.Atoms(law),
+    "atoms-wide": lambda law, _: atoms.Atoms(law, wide=True),
+    "free": lambda law, _: Quadrature(law, lattice=False),
+    "ball-free": lambda law, digits: BallQuadrature(law, digits, lattice=False),
+    "sieve": lambda law, _: PaperSieve(law),
+    "bounds": lambda law, _: Bounds(law),
+    "second": lambda law, _: second_opinion(law),
+}
+ENGINES = ("auto", *_MAKERS)
+
+
+def build_engine(name: str, law: LossDistribution, digits: int) -> Engine:
+    """Return the engine called `name` for a law; A009 where it does not fit."""
+    if name not in _MAKERS:
+        raise ConfigError(
+            f"no engine is called {name!r}", code="A008", fix=f"choose from {', '.join(ENGINES)}"
+        )
+    if name != "bounds" and not floats_hold(law):
+        raise EngineLimitError(f"engine {name!r} does not hold numbers of this size", fix='use engine "auto"')
+    return _MAKERS[name](law, digits)
 
 
 def cheapest_engine(law: LossDistribution) -> tuple[str, Quadrature | None]:

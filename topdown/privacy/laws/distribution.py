@@ -37,11 +37,6 @@ class NoiseDistribution(ABC):
 
     @property
     @abstractmethod
-    def description(self) -> str:
-        """Name and exact parameter, e.g. `DiscreteGaussian 5/2`, or the SHA-256 of its weights."""
-
-    @property
-    @abstractmethod
     def is_too_wide(self) -> bool:
         """Whether draws could leave 32 bits, or take too much: it is not drawn from."""
 
@@ -80,9 +75,6 @@ class FormulaDistribution(NoiseDistribution):
     @abstractmethod
     def energy(self, k: int) -> Fraction:
         """Return -log of pmf(k) / pmf(0), exactly."""
-
-    def __repr__(self) -> str:
-        return self.description
 
     def exact_thresholds(self, n_bits: int) -> None:
         """Return None: they are certified by enclosures of the tail sums."""

@@ -53,9 +53,7 @@ class DiscreteGaussian(FormulaDistribution):
         widest = 2 * n_bits * LN2_ABOVE * self.variance
         return isqrt(widest.numerator // widest.denominator) + 1
 
-    @property
-    def description(self) -> str:
-        """Name and exact variance."""
+    def __repr__(self) -> str:
         return f"DiscreteGaussian {self.variance.numerator}/{self.variance.denominator}"
 
     @property

@@ -53,9 +53,7 @@ class TwoSidedGeometric(FormulaDistribution):
         widest = n_bits * LN2_ABOVE * self.scale
         return widest.numerator // widest.denominator + 1
 
-    @property
-    def description(self) -> str:
-        """Name and exact scale."""
+    def __repr__(self) -> str:
         return f"TwoSidedGeometric {self.scale.numerator}/{self.scale.denominator}"
 
     @property

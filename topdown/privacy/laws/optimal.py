@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -64,12 +63,6 @@ class WeightedInteger(NoiseDistribution):
     def mass(self, k: int) -> int:
         """Return 2^128 P(X = k), exact."""
         return self.weights[abs(k)] if abs(k) < len(self.weights) else 0
-
-    @property
-    def description(self) -> str:
-        """Name and SHA-256 of the weights."""
-        joined = hashlib.sha256("".join(f"{weight}\n" for weight in self.weights).encode()).hexdigest()
-        return f"WeightedInteger {joined}"
 
     @property
     def is_too_wide(self) -> bool:

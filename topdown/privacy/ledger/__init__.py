@@ -23,7 +23,14 @@ if TYPE_CHECKING:
         run_charged,
         spend_note,
     )
-    from topdown.privacy.ledger.durable import Disk, LockedFile, ReplacedError, disk_errors, folder_lock
+    from topdown.privacy.ledger.durable import (
+        REAL_DISK,
+        Disk,
+        LockedFile,
+        ReplacedError,
+        disk_errors,
+        folder_lock,
+    )
     from topdown.privacy.ledger.former_ledgers import find_former_ledger, take_over
     from topdown.privacy.ledger.journal import (
         DIGEST_FILE,

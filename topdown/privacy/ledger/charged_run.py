@@ -24,7 +24,7 @@ from typing import Protocol
 
 from topdown.errors import SPEND_NOTE, BudgetError, ConfigError, InternalError
 from topdown.privacy.ledger.book import Book, charged_text
-from topdown.privacy.ledger.durable import Disk, disk_errors
+from topdown.privacy.ledger.durable import REAL_DISK, Disk, disk_errors
 from topdown.privacy.ledger.journal import (
     Journal,
     MeasuredPart,
@@ -195,7 +195,7 @@ def run_charged(
     again: bool = False,
     resume: bool = True,
     report: Report = silent,
-    disk: Disk | None = None,
+    disk: Disk = REAL_DISK,
 ) -> Receipt:
     """Bring a work to its end from wherever it stands; a second call after success changes and charges nothing.
 
@@ -220,7 +220,6 @@ def run_charged(
         DataError: D050 the disk is full or may not be written to.
         KeyboardInterrupt: after the parts under way were completed; going on later costs nothing more.
     """
-    disk = disk or Disk()
     with disk_errors(work.folder):
         with open_ledger(
             work.location, disk
@@ -243,9 +242,8 @@ def run_charged(
             return receipt
 
 
-def is_committed(work: ChargedWork, *, again: bool = False, disk: Disk | None = None) -> bool:
+def is_committed(work: ChargedWork, *, again: bool = False, disk: Disk = REAL_DISK) -> bool:
     """Tell whether everything is drawn and committed; refuse what `run_charged` would refuse without records."""
-    disk = disk or Disk()
     with open_ledger(work.location, disk) as ledger:
         journal = _resumed(work, ledger, disk, again=again, resume=True)
         return journal is not None and ledger.book.commits.get(journal.id) is not None

@@ -176,24 +176,6 @@ class Disk:
         finally:
             os.close(descriptor)
 
-    def append(self, path: Path, data: bytes) -> None:
-        """Add bytes at the end of a file that exists, durably."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | _FLAGS)
-        try:
-            _write_all(descriptor, data)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def truncate(self, path: Path, size: int) -> None:
-        """Cut a file to its first `size` bytes, durably."""
-        descriptor = os.open(path, os.O_WRONLY | _FLAGS)
-        try:
-            os.ftruncate(descriptor, size)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
     def sync(self, path: Path) -> None:
         """Make durable what another library wrote to a file."""
         descriptor = os.open(path, os.O_RDONLY | _FLAGS)
@@ -217,6 +199,9 @@ class Disk:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+REAL_DISK = Disk()
 
 
 def _check_plain(descriptor: int, path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from topdown.errors import BudgetError
 from topdown.formats.caps import parse_json
 from topdown.privacy.ledger.book import SealedLine, canonical_line, read_lines
-from topdown.privacy.ledger.durable import Disk
+from topdown.privacy.ledger.durable import REAL_DISK, Disk
 from topdown.privacy.ledger.ledger_file import Ledger, open_ledger, person_and_reason
 from topdown.privacy.ledger.ledger_records import (
     LOSS_NAMES,
@@ -82,13 +82,13 @@ class FormerLedger:
             )
 
 
-def read_former_ledger(path: Path, disk: Disk | None = None) -> FormerLedger:
+def read_former_ledger(path: Path, disk: Disk = REAL_DISK) -> FormerLedger:
     """Read and check a ledger of format 2, while nobody writes to it: its chain of hashes, every charge and its laws.
 
     Raises:
         BudgetError: it is of another format, or none (B063), damaged (B006), or in use (B005).
     """
-    data = _locked_content(path, disk or Disk())
+    data = _locked_content(path, disk)
     try:
         lines = read_lines(data)[0]
     except ValueError as error:
@@ -234,7 +234,7 @@ def find_former_ledger(
     *,
     folders: Sequence[Path] = (),
     data_set: str = "",
-    disk: Disk | None = None,
+    disk: Disk = REAL_DISK,
 ) -> FormerLedger:
     """Read a ledger of format 2 of a data set, and compare it with every witness of it that is found.
 
@@ -250,7 +250,6 @@ def find_former_ledger(
         BudgetError: the file is no ledger of format 2 (B063), damaged (B006) or in use (B005); a witness knows more
             records (B064) or is damaged (B060); it is of another data set or unit (B065).
     """
-    disk = disk or Disk()
     former = read_former_ledger(path, disk)
     named, unit = data_set or place.binding.data_set, place.binding.unit
     if (former.data_set, former.unit) != (named, unit):
@@ -269,7 +268,7 @@ def find_former_ledger(
 
 
 def take_over(
-    place: LedgerLocation, former: FormerLedger, by: str, reason: str, disk: Disk | None = None
+    place: LedgerLocation, former: FormerLedger, by: str, reason: str, disk: Disk = REAL_DISK
 ) -> TakenOver:
     """Take every charge of a ledger of format 2 into the ledger of the data set, in one durable record.
 
@@ -286,7 +285,6 @@ def take_over(
         BudgetError: no name or reason (B062); an older copy than the one taken over before (B064); what is charged says
             nothing of the ledger's relation (B021); or what `open_ledger` raises.
     """
-    disk = disk or Disk()
     taken = TakenOver(
         former.ledger,
         FORMER_FORMAT,

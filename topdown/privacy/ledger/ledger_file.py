@@ -30,7 +30,7 @@ from topdown.privacy.ledger.book import (
     seal,
     time_text,
 )
-from topdown.privacy.ledger.durable import Disk, LockedFile, ReplacedError
+from topdown.privacy.ledger.durable import REAL_DISK, Disk, LockedFile, ReplacedError
 from topdown.privacy.ledger.ledger_records import (
     LEDGER_VERSION,
     Attested,
@@ -329,7 +329,7 @@ def _refuse_if_begun(other: Registry, place: LedgerLocation, disk: Disk) -> None
 
 def create_ledger(
     place: LedgerLocation,
-    disk: Disk | None = None,
+    disk: Disk = REAL_DISK,
     *,
     limits: Limits | None = None,
     instead_of: str = "",
@@ -347,7 +347,6 @@ def create_ledger(
             registry is damaged (B060) or cannot be written (B019), or another run makes one there (B005).
 
     """
-    disk = disk or Disk()
     stated = {} if limits is None else limits.fields
     opened = Opened(secrets.token_hex(8), LEDGER_VERSION, *vars(place.binding).values(), **stated)
     line, made = next_line(opened, Book())[0], replace(place, id=opened.ledger)
@@ -418,7 +417,7 @@ def _folder_held(folder: Path, disk: Disk) -> Iterator[None]:
 
 
 @contextmanager
-def open_ledger(place: LedgerLocation, disk: Disk | None = None) -> Iterator[Ledger]:
+def open_ledger(place: LedgerLocation, disk: Disk = REAL_DISK) -> Iterator[Ledger]:
     """Lock the ledger of a data set and check all of it; it must exist and be the one that is expected.
 
     An unfinished last line, which a crash can leave, is cut off durably once everything else is sound: its record
@@ -431,7 +430,6 @@ def open_ledger(place: LedgerLocation, disk: Disk | None = None) -> Iterator[Led
             (B060).
 
     """
-    disk = disk or Disk()
     with _locked_ledger(place, lambda book: _checked_registry(place, book, disk), disk) as ledger:
         yield ledger
 
@@ -478,10 +476,10 @@ def _locked_ledger(
         file.close()
 
 
-def check_ledger(place: LedgerLocation, book: Book, disk: Disk | None = None) -> None:
+def check_ledger(place: LedgerLocation, book: Book, disk: Disk = REAL_DISK) -> None:
     """Refuse a ledger that could not be charged, whatever the loss (B006, B007, B008, B016, B018, B060)."""
     _check_identity(place, book)
-    registry = _checked_registry(place, book, disk or Disk())
+    registry = _checked_registry(place, book, disk)
     if not registry.names(place.path):
         raise elsewhere(registry, place.path)
 
@@ -497,7 +495,7 @@ def _check_identity(place: LedgerLocation, book: Book) -> None:
         raise other_relation(place.path, problem)
 
 
-def attest(place: LedgerLocation, by: str, reason: str, disk: Disk | None = None) -> None:
+def attest(place: LedgerLocation, by: str, reason: str, disk: Disk = REAL_DISK) -> None:
     """Record that a person attests that a ledger is complete; make its registry if that is lost.
 
     Args:
@@ -511,7 +509,6 @@ def attest(place: LedgerLocation, by: str, reason: str, disk: Disk | None = None
             what `open_ledger` raises but for a missing registry.
 
     """
-    disk = disk or Disk()
     if read_registry(place.registry, disk) is not None:
         with open_ledger(place, disk) as ledger:
             ledger.attest(by, reason)
@@ -529,7 +526,7 @@ def _refuse_second(place: LedgerLocation, disk: Disk) -> None:
         raise second_ledger(other, place, _binding_in(disk.read(other.ledger_path)))
 
 
-def move_ledger(place: LedgerLocation, before: Path | None = None, disk: Disk | None = None) -> Registry:
+def move_ledger(place: LedgerLocation, before: Path | None = None, disk: Disk = REAL_DISK) -> Registry:
     """Write down that ledger, records or registry lie elsewhere now.
 
     Args:
@@ -543,7 +540,6 @@ def move_ledger(place: LedgerLocation, before: Path | None = None, disk: Disk | 
         BudgetError: no registry is there (B016); the ledger is still where it was, too (B018); it is
             an older copy (B008); or another ledger serves the data set (B017).
     """
-    disk = disk or Disk()
     folders = (place.registry_folder, *((before,) if before is not None else ()))
     found = next(filter(None, (read_registry(registry_path(f, place.id), disk) for f in folders)), None)
 

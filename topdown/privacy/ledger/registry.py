@@ -39,7 +39,7 @@ from pathlib import Path
 
 from topdown.errors import BudgetError
 from topdown.privacy.ledger.book import ZEROS, Book, line_hash, read_lines, seal, time_text
-from topdown.privacy.ledger.durable import Disk
+from topdown.privacy.ledger.durable import REAL_DISK, Disk
 from topdown.privacy.ledger.ledger_records import Attested, LedgerBinding, from_fields, to_fields
 
 REGISTRY_VERSION = 1
@@ -395,7 +395,7 @@ def elsewhere(registry: Registry, path: Path) -> BudgetError:
     )
 
 
-def is_newest(path: Path, book: Book, folder: Path | None = None, disk: Disk | None = None) -> bool:
+def is_newest(path: Path, book: Book, folder: Path | None = None, disk: Disk = REAL_DISK) -> bool:
     """Tell whether the registry of a ledger confirms that no newer one is known; False if there is no registry.
 
     Args:
@@ -406,7 +406,7 @@ def is_newest(path: Path, book: Book, folder: Path | None = None, disk: Disk | N
     Raises:
         BudgetError: B061 the registry knows a newer ledger, B016 the named folder has none, B060 it is damaged.
     """
-    disk, ledger = disk or Disk(), "" if book.opened is None else book.opened.ledger
+    ledger = "" if book.opened is None else book.opened.ledger
     near = path.absolute().parent
     for one in (near, near.parent) if folder is None else (folder,):
         found = read_registry(registry_path(one, ledger), disk)
