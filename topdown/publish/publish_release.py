@@ -46,8 +46,6 @@ from topdown.verify import EachSection, VerifyResult, verify_content
 from topdown.workers import ReportLoss, tell_nobody, workers_with
 
 Shared = TypeVar("Shared")
-
-
 Result = TypeVar("Result")
 
 
@@ -130,23 +128,13 @@ def sum_histograms(tables: list[Histogram]) -> Histogram:
 
 
 README, LEDGER = "README.txt", "ledger.jsonl"
-
-
 ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, and said in the certificate
-
-
 AFTERWARDS = (
     "How it is solved may have been chosen after the noise was drawn: the chances of its intervals hold if that choice "
     "did not depend on the noise."
 )
-
-
 _STEPS = 6
-
-
 _OWN = (README, LEDGER, CERTIFICATE, REPORT, MANIFEST)
-
-
 _FOREIGN = re.compile(
     r"plan\.json|solve\.json|(base/)+(plan\.json|public/leaves\.parquet)|base/(manifest\.json|persons(/part-[0-9]{3,})?\.parquet)|"
     r"public/(geography|leaves)\.parquet|measurements/journal\.json|measurements/[^/]+/part-[0-9]{3,}\.parquet"

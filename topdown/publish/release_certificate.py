@@ -170,17 +170,9 @@ def words_of(policy: ReleaseChain) -> StatementWords:
 
 
 CERTIFICATE = "certificate.json"
-
-
 NOTHING_CERTIFIED = CertifiedPrivacy()
-
-
 SOFTWARE = ("numpy", "pyarrow", "scipy")
-
-
 DELTA_DIGITS = 10
-
-
 _UP = Rounding(prec=60, rounding=ROUND_CEILING)
 
 

@@ -23,8 +23,6 @@ from topdown.publish.release_files import table_of_plan, write_bytes, written_du
 from topdown.publish.table_intervals import EstimateSource, Intervals, Place, TableRows, intervals_of, rows_of
 
 PERSONS, PERSONS_CSV = "microdata/persons.parquet", "microdata/persons.csv.gz"
-
-
 _BLOCK_BYTES, _BLOCK_ROWS = 2**22, 2**16
 
 

@@ -25,8 +25,6 @@ from topdown.publish.release_files import write_bytes
 from topdown.publish.table_intervals import Intervals, TableRows
 
 MOST_SHEET_ROWS = 1_000_000  # of one file: spreadsheets open 1,048,576
-
-
 KINDS = {"string": "String", "integer": "Integer64", "number": "Real"}
 
 
@@ -120,16 +118,12 @@ def write_sheet(folder: Path, sheet: Sheet, *, most_rows: int = MOST_SHEET_ROWS)
 
 
 MOST_WIDE = 200  # answers side by side
-
-
 NOTES: dict[Literal["all", "nonzero", "possible"], str] = {
     "all": "Every answer that public facts leave open, zeros too; what is not listed is zero by public facts.",
     "nonzero": "Answers that are zero are left out: there would be more than a million rows.",
     "possible": "Every answer whose interval does not reach from 0 to 0, zeros too; the interval of what is not listed "
     "does, or it is zero by public facts.",
 }
-
-
 _BASIS = ("tree", "exact")
 
 
@@ -293,14 +287,8 @@ def _text(labels: Sequence[str], index: Ints | np.ndarray) -> pa.Array:
 
 
 DICTIONARY, CODES, PACKAGE = "dictionary", "codes", "datapackage.json"
-
-
 _PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
-
-
 _DICTIONARY = ("file", "column", "kind", "unit", "text")
-
-
 _CODES = ("attribute", "label", "recode", "group")
 
 

@@ -23,14 +23,8 @@ from topdown.plan.public_tables import AreaUnion
 
 MOST_ROWS = 1_000_000  # of a table that lists zeros
 MOST_POSSIBLE = 20_000_000  # answers that are looked at where somebody asks for all that may be above 0
-
-
 LEAST_ANSWERS = 16  # of a table of leaves whose intervals use those of the areas above
-
-
 ANCESTORS = 2  # that they use
-
-
 Place = tuple[str, int]  # name of a query, index of a level
 
 
