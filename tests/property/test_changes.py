@@ -187,6 +187,6 @@ def _kept(full: Invariants, schema: Schema) -> Invariants:
 
 def _plan(schema: Schema, invariants: Invariants, geography: Geography) -> Plan:
     return Plan(
-        ReleaseInfo("r", "r", "d", "a", "c"), schema, invariants, "bounded", "discrete_gaussian", "", Fraction(1),
-        (), (), "", geography_sha256(geography),
+        ReleaseInfo(id="r", title="r", data_set="d"), schema, invariants, "bounded", "discrete_gaussian", "",
+        Fraction(1), (), (), "", geography_sha256(geography),
     )  # fmt: skip

@@ -21,7 +21,6 @@ from topdown.model import (
     split_constraints,
 )
 from topdown.solve.implied import (
-    NodeConstraints,
     VerdictInputs,
     kind_names,
     node_constraints,
@@ -40,9 +39,7 @@ def ground_of(census: SmallCensus) -> VerdictInputs:
     )
 
 
-def symbols(
-    census: SmallCensus, polytopes: SplitConstraints, area: NodeConstraints, leaves: np.ndarray
-) -> dict[str, int]:
+def symbols(census: SmallCensus, polytopes: SplitConstraints, area, leaves: np.ndarray) -> dict[str, int]:
     """Add up true totals by combination, from the definition."""
     names = kind_names(census.schema, polytopes.partition)
     depth = census.geography.index(area.total_level)
@@ -50,7 +47,7 @@ def symbols(
     values = dict.fromkeys((c.symbol for c in area.totals if c.symbol), 0)
     for unit in np.unique(units[leaves]):
         is_open = polytopes.system.open[-1][units == unit][:, polytopes.partition.class_of].any(axis=0)
-        there = tuple(name for name, o in zip(names, is_open, strict=True) if o)
+        there = [name for name, o in zip(names, is_open, strict=True) if o]
         if there:
             values[next(c.symbol for c in area.totals if c.kinds == there)] += int(
                 polytopes.totals[depth][unit]
@@ -108,9 +105,9 @@ def test_printed_limits_are_those_of_the_solver(seed: int, caps: bool, depth: in
             continue
         if everybody is not None and sum(x) != everybody:
             continue
-        said = holds(list(area.limits), names, x, values)
-        for algebra, _ in area.lines:
-            selection, relation, number = re.fullmatch(r"x\[(.*)\] (<=|>=|=) (.*)", algebra).groups()
+        said = holds(area.limits, names, x, values)
+        for line in area.lines:
+            selection, relation, number = re.fullmatch(r"x\[(.*)\] (<=|>=|=) (.*)", line.algebra).groups()
             if selection in bounds and relation != "=":
                 cells = census.schema.select(dict(bounds[selection]))
                 chosen = np.unique(kinds.of_cell[cells & (kinds.of_cell >= 0)])

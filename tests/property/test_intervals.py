@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.helpers import policies, solved
 from tests.helpers.dense_tree import solve_densely
@@ -232,7 +233,9 @@ def test_queries_that_no_pass_fits_are_named(tmp_path: Path) -> None:
     assert fitted_by_no_pass(plan, []) == []
     level = plan.levels[1]
     left_out = level.passes[-1].queries[0]
-    passes = tuple(replace(p, queries=tuple(q for q in p.queries if q != left_out)) for p in level.passes)
+    passes = tuple(
+        structs.replace(p, queries=tuple(q for q in p.queries if q != left_out)) for p in level.passes
+    )
     lazy = replace(plan, levels=(plan.levels[0], replace(level, passes=passes), *plan.levels[2:]))
     (said,) = fitted_by_no_pass(lazy, [])
     assert said.text.startswith(f"{left_out} of level {level.name} is measured")

@@ -74,14 +74,14 @@ def file_tables(name: str) -> tuple[FileTable, ...]:
     shared = (
         FileTable("run.budget", "[budget]", held.Budget),
         FileTable("run.level", "[[level]]", held.LevelTable),
-        FileTable("run.level.passes", "passes, root_passes", held.PassTable),
-        FileTable("run.level.rounding", "rounding", held.RoundingTable),
+        FileTable("run.level.passes", "passes, root_passes", held.Pass),
+        FileTable("run.level.rounding", "rounding", held.Rounding),
         FileTable("run.estimates", "[estimates]", held.EstimatesTable),
     )
     return {
         "run": (
             FileTable("run", "", runfile.RunFile),
-            FileTable("run.release", "[release]", runfile.ReleaseTable),
+            FileTable("run.release", "[release]", held.ReleaseInfo),
             FileTable("run.input", "[input]", runfile.InputTable),
             FileTable("run.input.values", "[input.values.ATTRIBUTE]", ValueLabels),
             geography,

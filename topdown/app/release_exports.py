@@ -22,7 +22,7 @@ from topdown.errors import CertificateError
 from topdown.formats import json_bytes
 from topdown.formats.caps import read_json
 from topdown.formats.strict_toml import exact_text
-from topdown.plan.run_file import UNANSWERED
+from topdown.plan.settings import UNANSWERED
 from topdown.privacy.exact_values import significant
 from topdown.privacy.relation import stated_changes
 from topdown.publish.table_intervals import intervals_sentence

@@ -100,7 +100,17 @@ class Combination(Part, frozen=True, kw_only=True):
 
 
 class Area(Part, frozen=True, kw_only=True):
-    """One concrete area and its constraints."""
+    """What the table of one area must satisfy so that it splits down to the leaves.
+
+    Args:
+        level, node: the area. leaf_level: name of the lowest level. n_leaves: leaves of the area.
+        kinds: of cells.
+        lines: bounds, zeros and exact statistics, added up.
+        limits: on sets of kinds, where needed, those that follow from no others; n_more: those beyond the listed.
+        leaves: combinations of open kinds among the leaves, by frequency.
+        total_level: level of the areas below whose totals are exact, empty if there are none.
+        totals: combinations of open kinds among them; `symbol` is the sum of their exact totals.
+    """
 
     level: str
     node: str

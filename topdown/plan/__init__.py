@@ -12,11 +12,8 @@ if TYPE_CHECKING:
         Base,
         Estimates,
         LevelPlan,
-        MeasuredRelease,
         MeasurementPlan,
-        Pass,
         Plan,
-        ReleaseInfo,
         parse_weights,
         plan_file,
         plan_from_document,
@@ -51,6 +48,6 @@ if TYPE_CHECKING:
         load_run_file,
         load_schema,
     )
-    from topdown.plan.settings import Budget, load_settings
+    from topdown.plan.settings import Budget, Pass, ReleaseInfo, load_settings
 
 __getattr__ = lazy_face(__name__, __file__)

@@ -20,8 +20,10 @@ from topdown.errors import ConfigError
 from topdown.formats import json_bytes
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.common import LawName, LossName, Mechanism, Neighbours, Targets
+from topdown.formats.release_documents import PlanMeasured
 from topdown.formats.strict_toml import dec_hook, enc_hook
 from topdown.model import KINDS, Invariants, Query, Schema, parse_query
+from topdown.plan.settings import Pass, ReleaseInfo, Rounding
 from topdown.privacy.laws import LAWS, law_of_mechanism
 from topdown.privacy.relation import Relation
 
@@ -79,22 +81,6 @@ class MeasurementPlan:
 
 
 @dataclass(frozen=True)
-class Pass:
-    """Solve `table` for the best fit to `queries`, then keep it fixed in the passes that follow."""
-
-    table: str
-    queries: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """One table of the rounding chain; `weight` is the cost of one person of rounding error in it."""
-
-    table: str
-    weight: int
-
-
-@dataclass(frozen=True)
 class LevelPlan:
     """Everything one level of the tree needs."""
 
@@ -116,18 +102,6 @@ class LevelPlan:
     def n_numbers(self) -> int:
         """Noisy numbers drawn at the level."""
         return self.n_measured * self.answers_per_node
-
-
-@dataclass(frozen=True)
-class ReleaseInfo:
-    """Names of the release and answers only people can give ("?" while open); licence: of the data, if stated."""
-
-    id: str
-    title: str
-    data_set: str
-    agency: str
-    contact: str
-    licence: str = ""
 
 
 @dataclass(frozen=True)
@@ -160,14 +134,6 @@ class Estimates:
 
 
 @dataclass(frozen=True)
-class MeasuredRelease:
-    """The release whose measurement this one solves in another way: its id and the hash of its plan."""
-
-    release: str
-    plan_hash: str
-
-
-@dataclass(frozen=True)
 class Plan:
     """A whole release before anything is spent; see the module for what `plan_hash` covers."""
 
@@ -185,7 +151,7 @@ class Plan:
     base: Base | None = None
     estimates: Estimates | None = None
     delta: Fraction = Fraction(0)
-    measured: MeasuredRelease | None = None
+    measured: PlanMeasured | None = None
     type: str = field(default="topdown.plan")
     version: int = VERSION
 

@@ -19,7 +19,6 @@ from math import prod
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from msgspec import structs
 
 from topdown.arrays import Bools
 from topdown.errors import BudgetError, ConfigError, InternalError
@@ -38,11 +37,11 @@ from topdown.model import (
     public_constraints,
 )
 from topdown.output_paths import refuse_same_file
-from topdown.plan.plan_values import Estimates, LevelPlan, MeasurementPlan, Pass, Plan, ReleaseInfo, Rounding
+from topdown.plan.plan_values import Estimates, LevelPlan, MeasurementPlan, Plan
 from topdown.plan.public_tables import geography_sha256, public_sha256
 from topdown.plan.release_chain import ReleaseChain, check_guarantee
 from topdown.plan.run_file import RunFile
-from topdown.plan.settings import EstimatesTable, LevelTable, PassTable
+from topdown.plan.settings import EstimatesTable, LevelTable, Pass, Rounding
 from topdown.privacy.laws import LAWS, NoiseLaw, law_of_mechanism
 from topdown.privacy.relation import Relation
 
@@ -154,7 +153,7 @@ def plan_passes(level: LevelTable, schema: Schema, *, is_root: bool) -> tuple[Pa
     return _check_passes((is_root and level.root_passes) or level.passes, level, schema)
 
 
-def _check_passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Schema) -> tuple[Pass, ...]:
+def _check_passes(tables: tuple[Pass, ...], level: LevelTable, schema: Schema) -> tuple[Pass, ...]:
     measured = [parse_query(schema, name).name for name in level.queries]
     passes = []
     for table in tables:
@@ -166,7 +165,7 @@ def _check_passes(tables: tuple[PassTable, ...], level: LevelTable, schema: Sche
                 code="C053",
                 fix="use queries listed under [level.queries]",
             )
-        passes.append(Pass(parse_query(schema, table.table).name, tuple(names)))
+        passes.append(Pass(table=parse_query(schema, table.table).name, queries=tuple(names)))
     queries = [parse_query(schema, p.table) for p in passes]
     ordered = all(b.refines(a) for a, b in pairwise(queries))
     if not passes or passes[-1].table != "detailed" or not ordered:
@@ -186,7 +185,9 @@ def plan_rounding(level: LevelTable, schema: Schema) -> tuple[Rounding, ...]:
         raise ConfigError(
             f"level {level.name!r}: rounding weights start at 1", code="C055", fix="raise the weight"
         )
-    return tuple(Rounding(query.name, r.weight) for query, r in zip(chain, level.rounding, strict=True))
+    return tuple(
+        Rounding(table=query.name, weight=r.weight) for query, r in zip(chain, level.rounding, strict=True)
+    )
 
 
 def _check_chain(level: str, chain: list[Query]) -> None:
@@ -344,7 +345,7 @@ def make_plan(
                 )
             )
     plan = Plan(
-        release=ReleaseInfo(**structs.asdict(run.release)),
+        release=run.release,
         schema=schema,
         invariants=invariants,
         neighbours=run.neighbours,

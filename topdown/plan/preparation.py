@@ -62,14 +62,13 @@ from topdown.plan.run_file import (
     GeographyTable,
     InputTable,
     LedgerTable,
-    ReleaseTable,
     RunFile,
     load_invariants,
     load_run_file,
     load_schema,
     name_asking_constraint,
 )
-from topdown.plan.settings import Budget, Settings
+from topdown.plan.settings import Budget, ReleaseInfo, Settings
 from topdown.privacy.laws import law_of_mechanism
 from topdown.resources import find
 
@@ -464,7 +463,7 @@ def prepare_values(
         invariants=_INVARIANTS,
         neighbours=asked.neighbours or (asked.settings.neighbours if asked.settings else USUAL_NEIGHBOURS),
         mechanism="discrete_gaussian" if gaussian else mechanism,
-        release=ReleaseTable(id=f"{data_set}-r1", title="?", data_set=data_set),
+        release=ReleaseInfo(id=f"{data_set}-r1", title="?", data_set=data_set),
         input=InputTable(
             records=_RECORDS,
             leaves=_LEAVES,

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from msgspec import structs
+
 from topdown.errors import ConfigError
 from topdown.formats.common import Targets
+from topdown.formats.release_documents import PlanMeasured
 from topdown.formats.strict_toml import Chance, exact_text
 from topdown.model import parse_query
 from topdown.output_paths import checked_name
-from topdown.plan.plan_values import Estimates, MeasuredRelease, Plan
+from topdown.plan.plan_values import Estimates, Plan
 from topdown.plan.planning import check_solvable, plan_estimates, plan_passes, plan_rounding
 from topdown.plan.preparation import PublicContext
 from topdown.plan.settings import EstimatesTable, Settings
@@ -53,7 +56,7 @@ def make_resolved_plan(context: PublicContext, wish: SolveChanges) -> Plan:
             code="C253",
             fix="solve its base in another way, and extend that by a measurement of its own",
         )
-    measured = first.measured or MeasuredRelease(first.release.id, first.plan_hash)
+    measured = first.measured or PlanMeasured(release=first.release.id, plan_hash=first.plan_hash)
     levels, estimates, settings = first.levels, first.estimates, first.settings
     if wish.settings is not None:
         check_same_measurement(first, wish.settings)
@@ -75,7 +78,7 @@ def make_resolved_plan(context: PublicContext, wish: SolveChanges) -> Plan:
     name = checked_name(wish.name, "release")
     plan = replace(
         first,
-        release=replace(first.release, id=f"{measured.release}-{name}"),
+        release=structs.replace(first.release, id=f"{measured.release}-{name}"),
         levels=levels,
         estimates=plan_estimates(wished),
         settings=settings,

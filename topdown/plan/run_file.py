@@ -17,7 +17,7 @@ from topdown.formats.strict_toml import add_location, read_toml
 from topdown.inputs import ControlTotals, ValueLabels, locate_table
 from topdown.model import Attribute, Invariants, InvariantsFile, Schema
 from topdown.output_paths import checked_name, checked_path, refuse_same_file
-from topdown.plan.settings import Budget, EstimatesTable, LevelTable
+from topdown.plan.settings import Budget, EstimatesTable, LevelTable, ReleaseInfo
 from topdown.privacy.ledger import Limits
 from topdown.resources import find
 
@@ -132,20 +132,6 @@ def name_asking_constraint(error: TopdownError, invariants: Invariants) -> None:
         error.details = (*error.details, ("asked for by", f"constraint {named[0]!r}"))
 
 
-UNANSWERED = "?"  # an answer only a person can give, not given yet
-
-
-class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the release is called, and answers only people can give ("?" while open)."""
-
-    id: str
-    title: str
-    data_set: str
-    agency: str = UNANSWERED
-    contact: str = UNANSWERED
-    licence: str = ""
-
-
 class InputTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where the tables are, relative to the run file. `records` is confidential, `leaves` is public.
 
@@ -230,7 +216,7 @@ class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     invariants: str
     neighbours: Neighbours
     mechanism: Mechanism
-    release: ReleaseTable
+    release: ReleaseInfo
     input: InputTable
     geography: GeographyTable
     ledger: LedgerTable

@@ -26,14 +26,28 @@ if TYPE_CHECKING:
 MOST_WITH_INTERVALS = 6  # attributes: see topdown.solve.tree.coverage
 
 
-class PassTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+UNANSWERED = "?"  # an answer only a person can give, not given yet
+
+
+class ReleaseInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the release is called, and answers only people can give ("?" while open)."""
+
+    id: str
+    title: str
+    data_set: str
+    agency: str = UNANSWERED
+    contact: str = UNANSWERED
+    licence: str = ""
+
+
+class Pass(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One pass of a level: solve `table` for the best fit to `queries` (all measured ones if empty), then fix it."""
 
     table: str
     queries: tuple[str, ...] = ()
 
 
-class RoundingTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Rounding(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One table of the rounding chain and the weight of one person of rounding error in it."""
 
     table: str
@@ -46,9 +60,9 @@ class LevelTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     name: str
     share: Fraction
     queries: dict[str, Fraction]
-    passes: tuple[PassTable, ...]
-    rounding: tuple[RoundingTable, ...]
-    root_passes: tuple[PassTable, ...] = ()
+    passes: tuple[Pass, ...]
+    rounding: tuple[Rounding, ...]
+    root_passes: tuple[Pass, ...] = ()
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -167,9 +181,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         shares = by_rule if queries is None else _exact_shares(queries)
         given = levels if isinstance(levels, Mapping) else dict.fromkeys(levels, Fraction(1, len(levels)))
         chain = ("total", *_rounding_chain(schema), "detailed")
-        rounding = tuple(RoundingTable(table=t, weight=100 if t == "total" else 1) for t in chain)
+        rounding = tuple(Rounding(table=t, weight=100 if t == "total" else 1) for t in chain)
         many = len(schema.attributes) > MOST_WITH_INTERVALS or len(levels) < 2
-        total, detailed = PassTable(table="total", queries=("total",)), PassTable(table="detailed")
+        total, detailed = Pass(table="total", queries=("total",)), Pass(table="detailed")
         made = (
             LevelTable(
                 name=name,

@@ -22,7 +22,7 @@ from topdown.errors import ConfigError, TopdownError
 from topdown.formats.common import Targets
 from topdown.formats.strict_toml import add_location, locating_errors, read_toml
 from topdown.plan import Plan, PublicContext, RunFile
-from topdown.plan.settings import EstimatesTable, LevelTable, PassTable
+from topdown.plan.settings import EstimatesTable, LevelTable, Pass
 from topdown.practice.uniform_deviations import UniformDeviations, uniform_deviations
 from topdown.solve.tree import LatticeForm
 
@@ -360,7 +360,7 @@ def _tuned_level(plan: Plan, table: LevelTable, shares: LevelShares) -> LevelTab
     )
 
 
-def _tuned_passes(plan: Plan, passes: tuple[PassTable, ...], dropped: set[str]) -> tuple[PassTable, ...]:
+def _tuned_passes(plan: Plan, passes: tuple[Pass, ...], dropped: set[str]) -> tuple[Pass, ...]:
     """Return passes without some queries; one that is left with none uses all that are measured."""
     return tuple(
         msgspec.structs.replace(

@@ -18,12 +18,12 @@ import numpy as np
 
 from topdown.errors import CertificateError, InternalError
 from topdown.formats import json_bytes
-from topdown.formats.release_documents import CertifiedPrivacy, Privacy
+from topdown.formats.release_documents import CertifiedPrivacy, PlanMeasured, Privacy
 from topdown.formats.report_parts import REPORT
 from topdown.formats.strict_toml import exact_text
 from topdown.model import Histogram, LeafTable, Sections, sections_of
 from topdown.model.sections import part_path
-from topdown.plan import MeasuredRelease, Plan, PublicContext, exact_paths
+from topdown.plan import Plan, PublicContext, exact_paths
 from topdown.plan.plan_values import MEASURED_PLAN, WORK
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.ledger import history_lines
@@ -402,7 +402,7 @@ def exact_line(privacy: Privacy) -> str:
     return f"Published without noise: {names}. plan.json says why, and lists the public facts that hold in every area."
 
 
-def _of_another(plan: Plan, measured: MeasuredRelease) -> str:
+def _of_another(plan: Plan, measured: PlanMeasured) -> str:
     """Return whose measurement a release solves, and what that means for chances."""
     text = (
         f"This release solves the measurement of {measured.release}, plan {measured.plan_hash[:8]}, in another way: "

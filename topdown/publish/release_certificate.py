@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict
 from decimal import ROUND_CEILING, Decimal
 from decimal import Context as Rounding
 from fractions import Fraction
@@ -25,7 +24,6 @@ from topdown.formats.release_documents import (
     Certificate,
     CertifiedPrivacy,
     PassedCheck,
-    PlanMeasured,
     Privacy,
     ReleaseStamp,
     UnspentLoss,
@@ -36,7 +34,7 @@ from topdown.model import sections_of
 from topdown.plan import Plan, PublicContext, ReleaseChain
 from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles, carried_paths
-from topdown.plan.run_file import UNANSWERED
+from topdown.plan.settings import UNANSWERED
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.laws import law_of_mechanism
 from topdown.privacy.ledger import Book, read_book
@@ -193,16 +191,7 @@ def usual_epsilon(total: Fraction, loss_name: str) -> str:
 
 def open_answers(plan: Plan) -> list[str]:
     """Name the answers that only a person can give and nobody has given yet."""
-    release = plan.release
-    fields = {
-        "id": release.id,
-        "title": release.title,
-        "data_set": release.data_set,
-        "agency": release.agency,
-        "contact": release.contact,
-        "licence": release.licence,
-    }
-    names = [f"release.{name}" for name, value in fields.items() if value == UNANSWERED]
+    names = [f"release.{name}" for name, value in structs.asdict(plan.release).items() if value == UNANSWERED]
     for kind, constraints in plan.invariants.by_kind.items():
         names += [
             f"invariants.{kind}.{c.name}.legal_basis"
@@ -252,7 +241,7 @@ def make_certificate(
         ],
         software=software(),
         files={path: hashes.of(path) for path in sorted(certified_files(release, context))},
-        measured=UNSET if plan.measured is None else PlanMeasured(**asdict(plan.measured)),
+        measured=plan.measured or UNSET,
     )
 
 

@@ -153,11 +153,11 @@ def test_a_plain_wide_plan_needs_no_squares(tmp_path):
     plan = make_context(tmp_path).plan
     plain = replace(plan, schema=schema_of(120, 80), invariants=Invariants("none", "none", "many"))
     queries = ("total", "a0", "a1", "detailed")
-    passes = (Pass("total", ("total",)), Pass("detailed", queries))
+    passes = (Pass(table="total", queries=("total",)), Pass(table="detailed", queries=queries))
     plain = replace(plain, levels=tuple(replace(level, passes=passes) for level in plan.levels))
     assert most_dense_rows(plain) == 4 * (1 + 120 + 80 + 1)
     assert needed_bytes(plain) < 2 * START_BYTES  # 808 rows, squared, are 34 MB
-    crossed = (Pass("total", ("total", "a0")), Pass("detailed", queries))
+    crossed = (Pass(table="total", queries=("total", "a0")), Pass(table="detailed", queries=queries))
     for other in (
         replace(plain, levels=tuple(replace(level, passes=crossed) for level in plan.levels)),
         replace(plain, levels=tuple(replace(level, passes=passes[1:] * 2) for level in plan.levels)),

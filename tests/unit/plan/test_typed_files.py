@@ -179,7 +179,10 @@ def plan(tmp_path) -> Plan:
     made = make_context(tmp_path).plan
     levels = list(made.levels)
     levels[2] = replace(
-        levels[2], rounding=tuple(replace(step, weight=MOST_ROUNDING_WEIGHT) for step in levels[2].rounding)
+        levels[2],
+        rounding=tuple(
+            msgspec.structs.replace(step, weight=MOST_ROUNDING_WEIGHT) for step in levels[2].rounding
+        ),
     )
     return replace(made, levels=tuple(levels))
 

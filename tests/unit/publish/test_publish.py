@@ -13,6 +13,7 @@ import mpmath
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from msgspec import structs
 
 from tests.helpers.small_release import Small, build, certified, from_dense, make_context, write_solve
 from topdown import __version__
@@ -190,8 +191,8 @@ def test_open_answers_stamp_a_draft(tmp_path: Path) -> None:
     """A release nobody signed for must say so on its first line."""
     plan = make_context(tmp_path).plan
     assert stamps(plan) == []
-    assert stamps(replace(plan, release=replace(plan.release, agency="?"))) == ["DRAFT"]
-    demo = replace(plan, release=replace(plan.release, id="demo-1", contact="?"))
+    assert stamps(replace(plan, release=structs.replace(plan.release, agency="?"))) == ["DRAFT"]
+    demo = replace(plan, release=structs.replace(plan.release, id="demo-1", contact="?"))
     assert stamps(demo) == ["DEMO", "DRAFT"]
 
 

@@ -64,7 +64,7 @@ def test_what_cuts_across_product_axes_is_written_out_or_named(
     toy = with_tree(solved.make_census(tmp_path, 2)).context
     assert choose_levels(toy).in_lattice == (False, True, False)
     county = toy.plan.levels[1]
-    passes = (Pass("sex", ("total",)), county.passes[-1])
+    passes = (Pass(table="sex", queries=("total",)), county.passes[-1])
     crossed = replace(
         toy,
         plan=replace(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import UNSET, convert, structs
+from msgspec import UNSET, structs
 
 from topdown import app
 from topdown.app.commands.command import command
@@ -18,6 +17,7 @@ from topdown.errors import EXIT_OK, ConfigError
 from topdown.formats.plan_documents import (
     AlgebraLine,
     Area,
+    Combination,
     Implied,
     RefusedTable,
     TitledVerdict,
@@ -31,7 +31,7 @@ from topdown.solve.implied.worked_examples import EXAMPLES
 if TYPE_CHECKING:
     from topdown.formats.plan_documents import ExampleName
     from topdown.model import Geography, PublicFacts
-    from topdown.solve.implied import Combination, Example, NodeConstraints
+    from topdown.solve.implied import Example
 
 
 MOST_LIMITS = 20
@@ -112,7 +112,7 @@ def find_node(geography: Geography, geocode: str | None) -> tuple[int, int]:
 
 def judge_area(
     schema_name: str, invariants_name: str, path: Path, levels: str | None, geocode: str | None
-) -> tuple[str, tuple[Verdict, ...], NodeConstraints | None]:
+) -> tuple[str, tuple[Verdict, ...], Area | None]:
     """Read everything; return the invariants' name, the verdicts, and the area's constraints unless refused.
 
     Raises:
@@ -136,17 +136,7 @@ def judge_area(
     return invariants.name, judged, area
 
 
-def algebra_lines(lines: Iterable[tuple[str, str]]) -> list[AlgebraLine]:
-    """Return constraints and their reasons as they stand in the document."""
-    return [AlgebraLine(algebra=algebra, reason=reason) for algebra, reason in lines]
-
-
-def area_document(area: NodeConstraints) -> Area:
-    """Return the constraints of an area as they stand in the document."""
-    return convert(vars(area) | {"lines": algebra_lines(area.lines)}, Area, from_attributes=True)
-
-
-def show_area(screen: Screen, area: NodeConstraints) -> None:
+def show_area(screen: Screen, area: Area) -> None:
     """Write the constraints of an area."""
     below = (
         "" if area.level == area.leaf_level else f", {area.n_leaves:,} of level {area.leaf_level} below it"
@@ -158,10 +148,7 @@ def show_area(screen: Screen, area: NodeConstraints) -> None:
     screen.table(columns, _first_limits(screen, kinds))
     _more_limits(screen, len(kinds), "kinds")
     screen.heading("Constraints", " of its table")
-    for algebra, reason in area.lines:
-        screen.say(algebra, indent=2, hang=4)
-        if screen.verbose:
-            screen.say(reason, indent=6, hang=6)
+    _show_lines(screen, area.lines)
     screen.say("x >= 0, whole; the children add up to x", indent=2, hang=4)
     if area.limits:
         n = len(area.limits) + area.n_more
@@ -177,7 +164,14 @@ def show_area(screen: Screen, area: NodeConstraints) -> None:
         _show_combinations(screen, f" of open kinds among the leaves, level {area.leaf_level}", area.leaves)
 
 
-def _show_combinations(screen: Screen, said: str, combinations: tuple[Combination, ...]) -> None:
+def _show_lines(screen: Screen, lines: list[AlgebraLine]) -> None:
+    for line in lines:
+        screen.say(line.algebra, indent=2, hang=4)
+        if screen.verbose:
+            screen.say(line.reason, indent=6, hang=6)
+
+
+def _show_combinations(screen: Screen, said: str, combinations: list[Combination]) -> None:
     screen.heading("Combinations", said)
     symbols = any(c.symbol for c in combinations)
     rows: list[tuple[Chunk, ...]] = [
@@ -288,14 +282,9 @@ def _chosen_invariants(screen: Screen, name: str, schema_name: str, levels: str 
         names = [part.strip().partition(":")[0] for part in levels.split(",")]
     judged = app.verdicts(schema, found, names)
     lines = app.node_lines(schema, found, judged)
-    screen.document(
-        Implied(invariants=found.name, constraints=algebra_lines(lines), verdicts=_titled(judged))
-    )
+    screen.document(Implied(invariants=found.name, constraints=lines, verdicts=_titled(judged)))
     screen.heading("Constraints", " of an area above the leaves; sums run over its leaves")
-    for algebra, reason in lines:
-        screen.say(algebra, indent=2, hang=4)
-        if screen.verbose:
-            screen.say(reason, indent=6, hang=6)
+    _show_lines(screen, lines)
     _show_verdicts(screen, found.name, judged)
     return EXIT_OK
 
@@ -307,9 +296,9 @@ def _implied_of_area(
     screen.document(
         Implied(
             invariants=found,
-            constraints=[] if area is None else algebra_lines(area.lines),
+            constraints=[] if area is None else area.lines,
             verdicts=_titled(judged),
-            area=UNSET if area is None else area_document(area),
+            area=area or UNSET,
         )
     )
     if area is not None:

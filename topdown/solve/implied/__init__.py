@@ -6,8 +6,6 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.solve.implied.area_constraints import (
-        Combination,
-        NodeConstraints,
         facets,
         kind_names,
         node_constraints,

@@ -6,7 +6,7 @@ are shown that do not follow from others: the facets of the base polytope.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
-from topdown.formats.plan_documents import Verdict
+from topdown.formats.plan_documents import AlgebraLine, Area, CellKind, Combination, Verdict
 from topdown.model import (
     NO_LIMIT,
     CellPartition,
@@ -80,7 +80,12 @@ def kind_names(schema: Schema, kinds: CellPartition) -> tuple[str, ...]:
     return tuple(names)
 
 
-def node_lines(schema: Schema, invariants: Invariants, verdicts: Sequence[Verdict]) -> list[Line]:
+def algebra_lines(lines: Iterable[Line]) -> list[AlgebraLine]:
+    """Return constraints and their reasons as they stand in documents."""
+    return [AlgebraLine(algebra=algebra, reason=reason) for algebra, reason in lines]
+
+
+def node_lines(schema: Schema, invariants: Invariants, verdicts: Sequence[Verdict]) -> list[AlgebraLine]:
     """Write the constraints of a node above the leaves; sums run over the leaves below it.
 
     Args:
@@ -93,7 +98,7 @@ def node_lines(schema: Schema, invariants: Invariants, verdicts: Sequence[Verdic
     lines.append(("x >= 0, whole; the children add up to x", "histograms"))
     if any(v.needs == "combination_table" for v in verdicts):
         lines += _limit_lines(schema, invariants, [v.level for v in verdicts])
-    return lines
+    return algebra_lines(lines)
 
 
 def soft_lines(schema: Schema, invariants: Invariants) -> list[Line]:
@@ -189,20 +194,6 @@ def _subsets(of: int) -> Ints:
     return out
 
 
-@dataclass(frozen=True)
-class Combination:
-    """Areas in which the same kinds of cells are open.
-
-    Args:
-        symbol: of the sum of their exact totals, empty if they have none.
-        kinds: names. n_areas: how many areas.
-    """
-
-    symbol: str
-    kinds: tuple[str, ...]
-    n_areas: int
-
-
 @dataclass(frozen=True, eq=False)
 class KindPatterns:
     """Sets of kinds that are open together in some areas, the most frequent first.
@@ -221,16 +212,16 @@ class KindPatterns:
         number = np.cumsum(self.is_open.any(axis=1))
         return [f"N{i}" if row.any() else "" for i, row in zip(number, self.is_open, strict=True)]
 
-    def combinations(self, names: tuple[str, ...], *, symbols: bool) -> tuple[Combination, ...]:
+    def combinations(self, names: tuple[str, ...], *, symbols: bool) -> list[Combination]:
         """Describe the patterns in words."""
-        return tuple(
+        return [
             Combination(
-                symbol if symbols else "",
-                tuple(n for n, there in zip(names, row, strict=True) if there),
-                int(count),
+                symbol=symbol if symbols else "",
+                kinds=[n for n, there in zip(names, row, strict=True) if there],
+                n_areas=int(count),
             )
             for symbol, row, count in zip(self.symbols, self.is_open, self.count, strict=True)
-        )
+        ]
 
 
 def limit_lines(
@@ -330,46 +321,9 @@ def _limit_text(names: tuple[str, ...], chosen: int) -> str:
     return " + ".join(name for k, name in enumerate(names) if chosen >> k & 1)
 
 
-@dataclass(frozen=True)
-class KindOfCells:
-    """Cells that no constraint tells apart: name, cells of the schema, leaves of the area where they are open."""
-
-    name: str
-    n_cells: int
-    n_leaves: int
-
-
-@dataclass(frozen=True)
-class NodeConstraints:
-    """What the table of one area must satisfy so that it splits down to the leaves.
-
-    Args:
-        level, node: the area. leaf_level: name of the lowest level. n_leaves: leaves of the area.
-        kinds: of cells.
-        lines: bounds, zeros and exact statistics, added up.
-        leaves: combinations of open kinds among the leaves, by frequency.
-        total_level: level of the areas below whose totals are exact, empty if there are none.
-        totals: combinations of open kinds among them.
-        limits: on sets of kinds, where needed, those that follow from no others.
-        n_more: limits beyond those listed.
-    """
-
-    level: str
-    node: str
-    leaf_level: str
-    n_leaves: int
-    kinds: tuple[KindOfCells, ...]
-    lines: tuple[Line, ...]
-    leaves: tuple[Combination, ...]
-    total_level: str
-    totals: tuple[Combination, ...]
-    limits: tuple[str, ...]
-    n_more: int
-
-
 def node_constraints(
     ground: VerdictInputs, columns: Mapping[str, Ints], depth: int, node: int, *, most_limits: int
-) -> NodeConstraints:
+) -> Area:
     """Add up what the leaves of a node ask of it.
 
     Args:
@@ -388,21 +342,19 @@ def node_constraints(
     limits: list[str] = []
     if constraints.decided(depth) is LimitUse.KEPT:
         limits = limit_lines(ground, names, patterns, depth, node)
-    return NodeConstraints(
-        ground.level_names[depth],
-        constraints.geography.levels[depth].codes[node],
-        ground.level_names[-1],
-        n_leaves,
-        tuple(
-            KindOfCells(name, int((constraints.partition.of_cell == k).sum()), int(is_open[:, k].sum()))
-            for k, name in enumerate(names)
-        ),
-        tuple(_area_lines(ground, columns, depth, inside)),
-        _kind_patterns(is_open, np.arange(n_leaves)).combinations(names, symbols=False),
-        ground.level_names[constraints.unit_depth] if totals_below else "",
-        patterns.combinations(names, symbols=True) if totals_below else (),
-        tuple(limits[:most_limits]),
-        max(len(limits) - most_limits, 0),
+    sizes = zip(names, np.bincount(constraints.partition.of_cell + 1)[1:], is_open.sum(axis=0), strict=True)
+    return Area(
+        level=ground.level_names[depth],
+        node=constraints.geography.levels[depth].codes[node],
+        leaf_level=ground.level_names[-1],
+        n_leaves=n_leaves,
+        kinds=[CellKind(name=name, n_cells=int(n), n_leaves=int(there)) for name, n, there in sizes],
+        lines=algebra_lines(_area_lines(ground, columns, depth, inside)),
+        leaves=_kind_patterns(is_open, np.arange(n_leaves)).combinations(names, symbols=False),
+        total_level=ground.level_names[constraints.unit_depth] if totals_below else "",
+        totals=patterns.combinations(names, symbols=True) if totals_below else [],
+        limits=limits[:most_limits],
+        n_more=max(len(limits) - most_limits, 0),
     )
 
 
