@@ -553,11 +553,13 @@ def label_positions(column: Any, known: pa.Array) -> NDArray[np.int64]:
 
 def _positions(chunk: pa.DictionaryArray, known: pa.Array) -> NDArray[np.int64]:
     texts = chunk.dictionary.cast(TEXT)
+    found: NDArray[np.int64]
     if not chunk.null_count and texts.equals(known):  # looking each of them up would find the same
-        return chunk.indices.to_numpy().astype(np.int64)
+        found = chunk.indices.to_numpy().astype(np.int64)
+        return found
     # one place more: an empty value has index -1
     place = np.append(pc.fill_null(pc.index_in(texts, value_set=known), -1).to_numpy(), -1)
-    found: NDArray[np.int64] = place[pc.fill_null(chunk.indices, -1).to_numpy()].astype(np.int64)
+    found = place[pc.fill_null(chunk.indices, -1).to_numpy()].astype(np.int64)
     return found
 
 
