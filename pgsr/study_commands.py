@@ -33,8 +33,9 @@ from pgsr.run_settings import Source
 from pgsr.sensitivity_audit import audit_sensitivities
 from pgsr.synthetic_groups import SHAPES, synthesize, write_practice
 from topdown import __version__
-from topdown.app.commands.command import Picture, command
+from topdown.app.commands.command import command
 from topdown.app.commands.lookup_commands import SHELLS, print_script, show_pages, show_schemas
+from topdown.app.commands.options import Picture
 from topdown.app.help_pages import FAMILIES, Page, pages
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import decimal

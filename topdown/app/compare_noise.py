@@ -11,13 +11,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from topdown.app.noise_law import LARGEST_DELTA
 from topdown.errors import ConfigError, InternalError
 from topdown.formats import plan_documents
 from topdown.formats.common import LossName
 from topdown.formats.plan_documents import Better, Method, Than
 from topdown.optimal_noise.design import optimal_law
-from topdown.optimal_noise.noise_request import LARGEST_EPSILON, SMALLEST_DELTA, NoiseRequest, Promise, Square
+from topdown.optimal_noise.noise_request import (
+    LARGEST_DELTA,
+    LARGEST_EPSILON,
+    SMALLEST_DELTA,
+    NoiseRequest,
+    Promise,
+    Square,
+)
 from topdown.optimal_noise.splits import (
     MOST_TAILS,
     SHARES,

@@ -38,6 +38,7 @@ from topdown.optimal_noise import (
 )
 from topdown.optimal_noise.design import optimal_law
 from topdown.optimal_noise.integer_baselines import baselines
+from topdown.optimal_noise.noise_request import LARGEST_DELTA
 from topdown.optimal_noise.splits import COUNTS, shared_noise
 from topdown.privacy import Sampler, SimulationBits
 from topdown.privacy.accountant import Composition, NoisyCounts, WholeLoss
@@ -67,9 +68,6 @@ if TYPE_CHECKING:
     from topdown.app.private_choice import PlannedChoice
     from topdown.optimal_noise import ErrorLoss
     from topdown.privacy.exact_values import Exact, Threshold
-
-
-LARGEST_DELTA = Fraction(1, 1000)
 
 
 _DIGITS = 9

@@ -26,7 +26,7 @@ from topdown.privacy.exact_values import rational
 from topdown.privacy.ledger import Disk, folder_lock, spend_note
 from topdown.process import signals_as_interrupt
 from topdown.publish.publish_choice import RESULT, publish_choice
-from topdown.selection.sampling_rate import subsampling
+from topdown.selection.chance import subsampling
 from topdown.selection.selection_check import check_selection
 
 if TYPE_CHECKING:

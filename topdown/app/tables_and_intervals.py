@@ -14,6 +14,7 @@ import numpy as np
 
 from topdown.app.calls import PathText, path_of, public_function, require_release
 from topdown.errors import ConfigError
+from topdown.file_names import refuse_same_file, table_name
 from topdown.formats.accuracy_documents import (
     CutAreas,
     IntervalOfAnswer,
@@ -26,7 +27,7 @@ from topdown.formats.accuracy_documents import (
 from topdown.formats.strict_toml import exact_text
 from topdown.inputs import MemoryTable
 from topdown.measure.released import read_open_microdata
-from topdown.output_paths import new_folder, refuse_release, refuse_same_file, table_name
+from topdown.output_paths import new_folder, refuse_release
 from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
 from topdown.plan.preparation import load_context
 from topdown.plan.public_tables import read_area_names, read_unions

@@ -10,7 +10,8 @@ import click
 
 import topdown
 from topdown import app
-from topdown.app.commands.command import Picture, command, write_new
+from topdown.app.commands.command import command
+from topdown.app.commands.options import Picture
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import conditional_line, disclosed_lines
@@ -18,6 +19,7 @@ from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
 from topdown.formats.privacy_documents import AuditLedger, ReachedSecret
+from topdown.output_paths import write_new
 from topdown.privacy import accountant
 from topdown.privacy.ledger import history_lines
 from topdown.publish.release_certificate import change_statuses
@@ -256,7 +258,8 @@ def audit_command(
     found = topdown.audit(source, base=base, deltas=deltas)
     if plot is not None:
         policy = found.policy
-        write_new(plot, app.trade_off_svg(app.first_loss(policy), policy.plan.release.title), force=force)
+        drawn = app.trade_off_svg(app.first_loss(policy), policy.plan.release.title)
+        write_new(plot, drawn.encode(), force=force)
     screen.document(found.document)
     _show_audit(screen, found)
     return EXIT_CHECK_FAILED if found.agrees is False else EXIT_OK

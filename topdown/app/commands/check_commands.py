@@ -10,7 +10,8 @@ from msgspec import to_builtins
 
 import topdown
 from topdown import app
-from topdown.app.commands.command import Solving, command, solving_options
+from topdown.app.commands.command import command
+from topdown.app.commands.options import Solving, solving_options
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow

@@ -12,7 +12,8 @@ import click
 
 import topdown
 from topdown import app
-from topdown.app.commands.command import command, cores
+from topdown.app.commands.command import command
+from topdown.app.commands.options import cores
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import accuracy_lines

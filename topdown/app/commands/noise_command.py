@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topdown import app
-from topdown.app.commands.command import Picture, command, write_new
+from topdown.app.commands.command import command
+from topdown.app.commands.options import Picture
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column, bold
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.optimal_noise.law_picture import law_svg
+from topdown.output_paths import write_new
 from topdown.privacy.exact_values import significant
 
 if TYPE_CHECKING:
@@ -139,7 +141,7 @@ def _show_law(
     """Save a law where asked, and show it."""
     document = app.noise_document(law, compare=compare)
     if out is not None:
-        write_new(out, json.dumps(document["law"], indent=1) + "\n", force=force)
+        write_new(out, (json.dumps(document["law"], indent=1) + "\n").encode(), force=force)
     _write_picture(law, plot, force)
     screen.document(document)
     _show_numbers(screen, law, document)
@@ -155,7 +157,8 @@ def _epsilon_and_delta(text: str) -> tuple[str, str]:
 
 def _write_picture(law: OptimalLaw, plot: Path | None, force: bool) -> None:
     if plot is not None:
-        write_new(plot, law_svg(law, f"Noise for one answer: {_promise_words(law)}"), force=force)
+        picture = law_svg(law, f"Noise for one answer: {_promise_words(law)}")
+        write_new(plot, picture.encode(), force=force)
 
 
 def _promise_words(law: OptimalLaw) -> str:

@@ -9,7 +9,8 @@ import click
 
 import topdown
 from topdown import app
-from topdown.app.commands.command import command, cores
+from topdown.app.commands.command import command
+from topdown.app.commands.options import cores
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import convergence
 from topdown.app.screens.progress_bars import follow

@@ -11,7 +11,8 @@ import click
 
 import topdown
 from topdown import app
-from topdown.app.commands.command import Solving, command, cores, solving_options
+from topdown.app.commands.command import command
+from topdown.app.commands.options import Solving, cores, solving_options
 from topdown.app.commands.spending import Spending, SpendingRun, spending_options
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen

@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from topdown.errors import ConfigError
+from topdown.file_names import checked_name, refuse_same_file
 from topdown.made_up import write_mark
 from topdown.model import Histogram, Invariants, Schema, base_labels
 from topdown.notebook import card
-from topdown.output_paths import checked_name, new_folder, refuse_same_file
+from topdown.output_paths import new_folder
 from topdown.plan import (
     RunFileAnswers,
     draft_files,
