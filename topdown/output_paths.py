@@ -81,6 +81,19 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         raise ConfigError(f"{path} exists", code="C080", fix="give another file, or replace it with --force")
 
 
+def is_filled(folder: Path) -> bool:
+    """Tell whether a path is taken by anything but an empty folder."""
+    return folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir())))
+
+
+def refuse_filled(out: Path) -> None:
+    """Refuse a folder that is not new or empty (ConfigError C085)."""
+    if is_filled(out):
+        raise ConfigError(
+            f"{out} exists and is not an empty folder", code="C085", fix="give --out a new folder"
+        )
+
+
 @contextmanager
 def new_folder(target: Path, *, beside_others: bool = False) -> Iterator[Path]:
     """Give a folder to write in, which gets the name `target` once the block is done, and is removed if it fails.

@@ -34,14 +34,13 @@ from topdown.solve.extend.extension_checks import check_stages
 from topdown.solve.extend.patterns import find_patterns
 from topdown.solve.solve_stage import solve_folder, try_exact_statistics, write_document
 from topdown.solve.tree import check_solve
-from topdown.verify.run_checks import verify, verify_measured, verify_sealed
+from topdown.verify.run_checks import verify, verify_sealed
 from topdown.workers import Executor, ExecutorChoice, open_executor
 
 if TYPE_CHECKING:
     from topdown.inputs import MemoryTable
     from topdown.measure import MeasureResult
     from topdown.solve import Solved
-    from topdown.verify import CheckResult
 
 
 T = TypeVar("T")
@@ -286,11 +285,6 @@ def _solve_and_publish(prepared: PreparedRun, release: Path) -> None:
     """Make a release of a measured folder, with one process and no statements about privacy."""
     solved = _solve_in_workers(release, prepared.context)
     publish(release, prepared.context, solved.leaves, prepared.ledger_path, numbers=solved.numbers)
-
-
-def measured_checks(out: Path) -> tuple[CheckResult, ...]:
-    """Check plan, ledger and measurements, before anything is solved."""
-    return verify_measured(out).checks
 
 
 def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, Solve]:

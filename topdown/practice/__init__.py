@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         open_simulation,
         open_simulation_of_release,
         open_truth,
-        simulate,
     )
     from topdown.practice.tune_shares import (
         UniformDeviations,

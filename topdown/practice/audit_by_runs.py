@@ -375,7 +375,7 @@ def audit_by_runs(
             code="A052",
             fix="audit without --runs",
         )
-    views = sum(_n_views(pair) for pair in pairs)
+    views = sum(len(_likelihood_score(pair)) + 1 for pair in pairs)
     level = float(false_alarm) / (_ENDS * views)
     out, queries = [], queries_of(context)
     with threadpool_limits(limits=1):  # these tables are too small for more than one thread
@@ -383,10 +383,6 @@ def audit_by_runs(
             out.append(_audit_pair(context, PairRuns(context, queries, pair), pair, runs, delta, level))
             report(Event("audit", number, len(pairs), "pairs"))
     return RunsAudited(runs, delta, false_alarm, tuple(out), missing)
-
-
-def _n_views(pair: NeighbourPair) -> int:
-    return len(_likelihood_score(pair)) + 1
 
 
 def _likelihood_score(pair: NeighbourPair) -> tuple[AuditedAnswer | None, ...]:
@@ -468,7 +464,7 @@ def _reached_attribute(
     mine = [a for a in found.pairs if (a.pair.kind, a.pair.of) == (change.kind, change.of)]
     if not mine:
         return form.UnreachedSecret(name=certified["name"], status=change.status, n_pairs=0)
-    tests = _all_tests(v for a in mine for v in a.views)
+    tests = [t for a in mine for v in a.views for t in v.shown]
     guess = max(t.best_guess[0] for t in tests)
     epsilon = max(Fraction(t.epsilon[0]) for t in tests)
     most_guess = Fraction(certified["best_guess"][1])
@@ -484,10 +480,6 @@ def _reached_attribute(
         mu=_down_and_up(*furthest.mu),
         epsilon=_down_and_up(epsilon, most_epsilon),
     )
-
-
-def _all_tests(views: Iterable[AuditView]) -> list[ShownLoss]:
-    return [t for v in views for t in v.shown]
 
 
 def _pair_document(

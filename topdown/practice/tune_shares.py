@@ -120,7 +120,9 @@ def uniform_deviations(context: PublicContext, form: LatticeForm, names: Sequenc
         of = [product_query(lattice, plan.query(m.query)).gram(lattice) for m in level.measurements]
         grams.append(np.array([w * g[:, t[:, None], t] for w, g in zip(each, of, strict=True)]))
     known = [
-        product_query(lattice, plan.query(e.query)) for e in plan.invariants.exact if _is_root(plan, e.level)
+        product_query(lattice, plan.query(e.query))
+        for e in plan.invariants.exact
+        if plan.levels[0].name == e.level
     ]
     exact = []
     for c in range(lattice.n_components):
@@ -136,10 +138,6 @@ def uniform_deviations(context: PublicContext, form: LatticeForm, names: Sequenc
         forms.append(of.reshape(len(groups), -1))
         places += [i] * len(groups)
     return UniformDeviations(parent, count, tuple(grams), tuple(exact), np.vstack(forms), np.array(places))
-
-
-def _is_root(plan: Plan, level: str) -> bool:
-    return plan.levels[0].name == level
 
 
 def _areas(context: PublicContext) -> tuple[tuple[Ints, ...], tuple[Floats, ...]]:

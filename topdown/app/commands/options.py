@@ -72,3 +72,11 @@ def solving_options(workers: str, on: str) -> Option:
         click.option("--on", type=click.Choice(["here", "ray"]), default="here", help=on),
     )
     return lambda function: options(packed("solving", Solving)(function))
+
+
+base_option = click.option(
+    "--base",
+    metavar="RELEASE",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="The published release that the run extends.",
+)

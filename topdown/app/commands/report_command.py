@@ -50,7 +50,7 @@ def show_report(screen: Screen, made: ReportWritten, command: str) -> int:
         ("topdown report release/ --out report.html", "Write the report of a release."),
         ("topdown report release/ --out bericht.html --language de", "The same in German."),
         (
-            "topdown report release/ --out map.html --boundaries d.geojson --boundary-key CODE",
+            "topdown report release/ --out m.html --boundaries d.json --boundary-key CODE",
             "With your own map.",
         ),
         ("topdown report release/ --out report.html --check", "Check a report that somebody gave you."),

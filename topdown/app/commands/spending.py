@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -97,7 +97,7 @@ class SpendingRun:
         prepared = planned.prepared
         log = None if log_file is None else open_log(log_file, prepared.needed)
         ask_approval(screen, prepared, spending)
-        self._log = log
+        self._log, self._spending = log, spending
         self._note = app.spending(planned)
         self.progress = progress = follow(screen, log)
         before = app.charged_for(prepared.ledger_path, planned.plan_hash)
@@ -109,6 +109,12 @@ class SpendingRun:
             return StoppedRun(text, f"go on with: {go_on}", spent, go_on)
 
         said_when_stopped.set(said)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every function that spends is told alike."""
+        asked = self._spending
+        return {"again": asked.again, "resume": asked.resume, "final": asked.final, "report": self.progress}
 
     def __enter__(self) -> Self:
         """Begin."""

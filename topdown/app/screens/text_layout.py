@@ -187,6 +187,11 @@ class Column:
     wraps: bool = False
 
 
+def numbers(*names: str) -> list[Column]:
+    """Return columns of numbers, set right."""
+    return [Column(name, right=True) for name in names]
+
+
 def line_width(line: Iterable[Chunk], look: StreamLook) -> int:
     """Return the columns a line takes."""
     return sum(text_width(look.plain(chunk)) for chunk in line)
