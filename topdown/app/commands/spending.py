@@ -165,6 +165,7 @@ def confirm(
     *,
     yes: bool,
     look: str,
+    what: str = "plan",
 ) -> None:
     """Get the approval of a plan by its hash: from the command line, or from a person who is shown some lines.
 
@@ -175,6 +176,7 @@ def confirm(
         approve: what the command line approves.
         yes: approve whatever it is.
         look: command that shows the plan.
+        what: "plan", or "choice", which is approved by a person or by `yes` alone.
 
     Raises:
         ConfigError: C083 the approval names another plan; C084 nobody can be asked.
@@ -189,12 +191,14 @@ def confirm(
         raise ConfigError(
             "spending a budget needs an approval, and there is no terminal to ask on",
             code="C084",
-            fix=f"add --approve {plan_hash[:8]} (this plan), or --yes (any plan)",
+            fix=f"add --approve {plan_hash[:8]} (this plan), or --yes (any plan)"
+            if what == "plan"
+            else "add --yes",
         )
     out = screen.err
     for line in lines:
         out.line(*line)
-    out.line("This cannot be undone. Type the first four characters of the plan to go on.")
+    out.line(f"This cannot be undone. Type the first four characters of the {what} to go on.")
     out.put("> ")
     answer = sys.stdin.readline()
     if not answer:
