@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 P = ParamSpec("P")
-
-
 R = TypeVar("R")
-
-
 PathText = str | os.PathLike[str]
 
 

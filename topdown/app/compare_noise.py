@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 _DIGITS = 6
-
-
 EPSILON_OF_A_PLAN = (
     Fraction(1, 1000),
     Fraction(100),
@@ -70,8 +68,6 @@ def check_epsilon(epsilon: Fraction) -> None:
 
 
 USUAL_DELTA = Fraction(1, 10**10)
-
-
 _BUDGET_DIGITS = 4  # of the budget: short enough to be typed, and within a thousandth of the most there is
 
 
@@ -328,11 +324,7 @@ def _gaussian_scale(
 
 
 _GRID = 1 << 40
-
-
 _NUDGES = (Fraction(1, 10**6), Fraction(1, 10**4), Fraction(1, 10**3), Fraction(1, 100))
-
-
 Counts = Mapping[Fraction, int]
 
 

@@ -71,8 +71,6 @@ if TYPE_CHECKING:
 
 
 _DIGITS = 9
-
-
 Drawn = DiscreteGaussian | TwoSidedGeometric | OptimalLaw | RealNoise
 _BITS = 128  # of enclosures of probabilities
 _EPSILON, _DELTA = "\u03b5", "\u03b4"
@@ -546,8 +544,6 @@ def _shared_among_counts(law: OptimalLaw) -> list[dict[str, Any]]:
 
 
 _FARTHEST = 100_000
-
-
 _MOST_STEPS = 4_000_000  # of a check: some 10 s
 
 

@@ -358,11 +358,7 @@ def require_answers(planned: Planned, *, final: bool) -> None:
 
 
 _WEIGHTS = ".weights"  # of a noise law: thousands of numbers, shown as their hash
-
-
 _NAMES = ("name", "query", "table", "level")
-
-
 _DERIVED = (
     ".loss",
     ".parameter",

@@ -59,8 +59,6 @@ from topdown.solve.extend import find_patterns
 from topdown.verify import CheckResult, verify_planned
 
 PREFLIGHT_FOLDER = ".rehearsal"  # inside the release folder, gone before anything is measured
-
-
 PREFLIGHT_JOURNAL = "0" * 32  # of a measurement that never was
 
 
@@ -91,8 +89,6 @@ def write_as_charged(prepared: PreparedRun, privacy: CertifiedPrivacy, folder: P
 
 
 Answers = NDArray[np.int32]
-
-
 PEOPLE = 3  # in every answer that the made-up people are fitted to
 
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS = 40
 _UNSTARTED = {"choice", "public", "selection.json.tmp"}
-
-
 Asked = Literal["sites", "order", "frequent"]
 """Which k candidates cover many records; all candidates in an order that soon covers everybody; frequent answers."""
 _TAKES = {  # words of each question, and whether they are needed

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 PLAN, LEDGER, MANIFEST, JOURNAL = "plan.json", "ledger.jsonl", "manifest.json", "measurements/journal.json"
-
-
 FROM_MEASURE = ("public/geography.parquet", "public/leaves.parquet", JOURNAL)
 
 

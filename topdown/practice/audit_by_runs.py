@@ -40,11 +40,7 @@ from topdown.privacy.laws import LAWS, FormulaDistribution, NoiseDistribution, W
 from topdown.progress import Event, Report, silent
 
 Runs = NDArray[np.int32]
-
-
 _NEVER = -1000.0  # nats; far from every sum of ratios of values that a law gives
-
-
 _RIDGE = 1e-9  # of the mean variance: noise that is a function of other noise has none of its own
 
 
@@ -128,8 +124,6 @@ def learned_score(runs: tuple[Iterable[Runs], Iterable[Runs]]) -> LinearScore:
 
 
 _GRID = 10**9  # ends of binomial rates are rounded outward to its parts
-
-
 _THRESHOLDS = np.linspace(0, 1, 401)
 
 
@@ -266,14 +260,8 @@ def _gaussian_mu(alpha: Fraction, power: Fraction) -> float:
 
 
 FALSE_ALARM = Fraction(1, 1000)
-
-
 LEAST_RUNS, MOST_RUNS = 1_000, 10_000_000
-
-
 _MOST_TAUGHT = 20_000  # runs that a score is learned from
-
-
 _ENDS = 4  # of rates, a view: false alarms and hits, at two thresholds
 
 
@@ -419,8 +407,6 @@ def _scored_values(stage: PairRuns, which: int, n: int, scores: list[Score]) -> 
 
 
 CODE: Final = "A053"
-
-
 _DIGITS = 6
 
 

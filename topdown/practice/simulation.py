@@ -129,8 +129,6 @@ def _release_origin(folder: Path, reason: str) -> Origin:
 
 
 DEFAULT_SEED = 1
-
-
 WAITING_PER_WORKER = 2  # finished replicates kept until they are asked for
 
 

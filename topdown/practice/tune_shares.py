@@ -253,11 +253,7 @@ def _sweep_down(model: UniformDeviations, swept: _SweptLevel, back: list[Floats]
 
 
 USUAL_LEAST = Fraction(1, 50)  # below it, splits of wide levels take long to solve
-
-
 LEAST_LEAST, MOST_LEAST = Fraction(1, 1000), Fraction(1, 2)
-
-
 LEAST_GOAL, MOST_GOAL = Fraction(1, 1000), Fraction(1000)
 
 
@@ -344,14 +340,8 @@ def _wrong_goal(text: str, fix: str) -> ConfigError:
 
 
 EXPONENTS = (20, 100)  # of smooth stand-ins for the largest ratio, one search after the other
-
-
 LEAST = -20.0  # logarithm of a share
-
-
 STEPS = 600
-
-
 ENOUGH = 1e-6  # relative change of the objective at which the search ends
 
 
@@ -435,8 +425,6 @@ def _with_least(parts: Floats, cuts: NDArray[np.int64], wishes: WantedDeviations
 
 
 PARTS = 4096  # least denominator of shares
-
-
 NEGLIGIBLE = 1e-6  # deviation, relative to the largest, that is no goal
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 SHOWN_A_CHECK = 3
-
-
 ALWAYS = ("manifest", "plan", "ledger")  # shown even when they pass and others fail
 
 

@@ -18,8 +18,6 @@ from topdown.app.screens.console import Screen
 from topdown.file_names import checked_path
 
 Option = Callable[[Callable[..., int]], Callable[..., int]]  # of click
-
-
 _CHOSEN = "topdown.action"  # in the context: the action that a command line names
 _EXITS = {
     0: "ok",

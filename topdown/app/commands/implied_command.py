@@ -35,11 +35,7 @@ if TYPE_CHECKING:
 
 
 MOST_LIMITS = 20
-
-
 MOST_ROWS = 12
-
-
 _TITLES: dict[VerdictKind, str] = {
     "complete_integral": "complete and integral",
     "complete": "complete, integrality not guaranteed",

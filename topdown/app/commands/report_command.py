@@ -113,8 +113,6 @@ def show_report_check(screen: Screen, found: ReportChecked, out: Path) -> int:
 
 
 CATALOGUES = ("registry", "sims", "dcat", "citation")
-
-
 export_options = with_options(
     click.option(
         "--to",

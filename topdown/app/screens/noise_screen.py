@@ -71,8 +71,6 @@ def whole_number(text: str) -> int:
 
 
 REAL_DIGITS = 6
-
-
 _LOSS_WORDS = {"l1": "|x|", "l2": "x^2"}
 
 
@@ -185,8 +183,6 @@ def _beside_baselines(promise: Promise, sensitivity: Fraction, loss: str) -> dic
 
 
 KERNEL_DIGITS = 6
-
-
 _KERNEL_RULES = {
     "constant": "one answer for every count",
     "additive": "best additive noise",

@@ -360,11 +360,7 @@ def _here_there_ratio(one: DeviationBeside) -> tuple[str, str, str]:
 
 
 _DIGITS = 4
-
-
 _TAKE = 'A run file has the second kind with mechanism = "optimal"; shares split ε and δ.'
-
-
 _HAS = "This plan has noise of the second kind; its shares split ε and δ."
 
 

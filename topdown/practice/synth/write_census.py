@@ -46,8 +46,6 @@ from topdown.practice.synth.public_columns import (
 from topdown.resources import bundled_names, bundled_root, find
 
 LEAVES_AT_ONCE = 1 << 16  # whose rows are made at once
-
-
 Columns = list[Iterable[str]]
 
 
@@ -200,14 +198,8 @@ def _relative_path(name: str, out: Path) -> str:
 
 
 MOST_PEOPLE = 2**31 - 1
-
-
 BASE_RUN = "base.toml"  # run file of the release that the made-up one extends
-
-
 _PEOPLE = re.compile(r"[1-9][0-9]{0,9}")
-
-
 PLAIN_LEVELS = ("region", "district", "block")  # where there are no settings to say otherwise
 
 
