@@ -18,8 +18,8 @@ from pgsr.run_settings import Plan
 from pgsr.vectors import ADAPTIVE, Kind, measure_exactly
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, InternalError
+from topdown.file_names import checked_name, refuse_same_file
 from topdown.made_up import Origin
-from topdown.output_paths import checked_name, refuse_same_file
 
 
 def refuse_unkept_totals(plan: Plan, regions: Hierarchy) -> None:

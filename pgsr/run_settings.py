@@ -37,10 +37,10 @@ from pgsr.vectors import Kind
 from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
+from topdown.file_names import checked_name
 from topdown.formats.strict_toml import read_toml
 from topdown.inputs import NO_TOTALS, ArrowTable, ControlTotals, MemoryTable
 from topdown.notebook import card
-from topdown.output_paths import checked_name
 from topdown.privacy.ledger import (
     Disk,
     LedgerBinding,

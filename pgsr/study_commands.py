@@ -33,13 +33,14 @@ from pgsr.run_settings import Source
 from pgsr.sensitivity_audit import audit_sensitivities
 from pgsr.synthetic_groups import SHAPES, synthesize, write_practice
 from topdown import __version__
-from topdown.app.commands.command import Picture, command
+from topdown.app.commands.command import command
 from topdown.app.commands.lookup_commands import SHELLS, print_script, show_pages, show_schemas
+from topdown.app.commands.options import Picture
 from topdown.app.help_pages import FAMILIES, Page, pages
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import decimal
 from topdown.app.screens.progress_bars import follow
-from topdown.app.screens.text_layout import FAIL, OK, Column, Span
+from topdown.app.screens.text_layout import FAIL, OK, Column, Span, numbers
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 from topdown.notebook import Chart
 from topdown.output_paths import refuse_existing
@@ -186,9 +187,6 @@ def _error_unit(errors: Sequence[Sequence[float]]) -> tuple[int, str]:
 
 
 def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...]) -> None:
-    def right(*titles: str) -> list[Column]:
-        return [Column(title, right=True) for title in titles]
-
     def label(row: MechanismRow) -> list[str | Span]:
         return [OK if row.private else FAIL, row.run.label]
 
@@ -197,7 +195,7 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
         f"epsilon {rows[0].claimed}", f"   L1 error per level, {l1_of}groups; CV: sums that do not add up"
     )
     screen.table(
-        [Column(""), Column("mechanism"), *right("true ε", *names, "CV", "time")],
+        [Column(""), Column("mechanism"), *numbers("true ε", *names, "CV", "time")],
         [
             [
                 *label(row),
@@ -211,7 +209,7 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
     )
     screen.heading(f"epsilon {rows[0].claimed}", f"   EMD per level, {emd_of}persons")
     screen.table(
-        [Column(""), Column("mechanism"), *right(*names)],
+        [Column(""), Column("mechanism"), *numbers(*names)],
         [[*label(row), *(_error_text(value / emd) for value in row.emd)] for row in rows],
     )
     private = [row for row in rows if row.private]
@@ -229,7 +227,7 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
         f"   cells with groups that intervals of {stated} % hold, per level, in 100",
     )
     screen.table(
-        [Column(""), Column("mechanism"), *right(*names)],
+        [Column(""), Column("mechanism"), *numbers(*names)],
         [
             [
                 *name,
@@ -240,7 +238,7 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
     )
     screen.heading(f"epsilon {rows[0].claimed}", "   mean difference of their bounds, in groups")
     screen.table(
-        [Column(""), Column("mechanism"), *right(*names)],
+        [Column(""), Column("mechanism"), *numbers(*names)],
         [
             [
                 *name,
@@ -280,7 +278,7 @@ def audit_command(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: 
     )
     titles = ("move", "new group", "dropped", "ε at claim 1")
     screen.table(
-        [Column("vector"), *(Column(title, right=True) for title in titles)],
+        [Column("vector"), *numbers(*titles)],
         [
             [
                 row.vector,

@@ -11,6 +11,7 @@ PGSR_MAY_USE = {
     "app",
     "arrays",
     "errors",
+    "file_names",
     "formats",
     "inputs",
     "lazy",

@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "topdown"
 BELOW_ALL = {
     "errors",
+    "file_names",
     "lazy",
     "arrays",
     "process",

@@ -9,8 +9,7 @@ from tests.helpers.solved import make_census
 from tests.helpers.tree_census import on_one_pattern
 from topdown.arrays import Floats
 from topdown.plan import PublicContext
-from topdown.practice import UniformDeviations, WantedDeviations, best_shares
-from topdown.practice.uniform_deviations import uniform_deviations
+from topdown.practice import UniformDeviations, WantedDeviations, best_shares, uniform_deviations
 from topdown.solve.tree import LatticeForm, expected_deviations, lattice_form
 
 NAMES = ("total", "sex * age", "detailed")

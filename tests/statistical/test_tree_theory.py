@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.tree_census import on_one_pattern
 from topdown.app import mean_deviations, tune
 from topdown.plan import PublicContext, RunFileAnswers, prepare, run_file_text
-from topdown.practice.uniform_deviations import uniform_deviations
+from topdown.practice import uniform_deviations
 from topdown.solve import product_query
 from topdown.solve.tree import (
     LatticeForm,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 from topdown import inputs
 from topdown import workers as executors
 from topdown.errors import ConfigError, disk_error
+from topdown.file_names import checked_path
 from topdown.formats.report_parts import LANGUAGES
 from topdown.made_up import refuse_simulation
-from topdown.output_paths import checked_path
 from topdown.progress import Report, open_report
 
 if TYPE_CHECKING:
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 P = ParamSpec("P")
-
-
 R = TypeVar("R")
-
-
 PathText = str | os.PathLike[str]
 
 

@@ -11,13 +11,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from topdown.app.noise_law import LARGEST_DELTA
 from topdown.errors import ConfigError, InternalError
 from topdown.formats import plan_documents
 from topdown.formats.common import LossName
 from topdown.formats.plan_documents import Better, Method, Than
 from topdown.optimal_noise.design import optimal_law
-from topdown.optimal_noise.noise_request import LARGEST_EPSILON, SMALLEST_DELTA, NoiseRequest, Promise, Square
+from topdown.optimal_noise.noise_request import (
+    LARGEST_DELTA,
+    LARGEST_EPSILON,
+    SMALLEST_DELTA,
+    NoiseRequest,
+    Promise,
+    Square,
+)
 from topdown.optimal_noise.splits import (
     MOST_TAILS,
     SHARES,
@@ -38,8 +44,6 @@ if TYPE_CHECKING:
 
 
 _DIGITS = 6
-
-
 EPSILON_OF_A_PLAN = (
     Fraction(1, 1000),
     Fraction(100),
@@ -64,8 +68,6 @@ def check_epsilon(epsilon: Fraction) -> None:
 
 
 USUAL_DELTA = Fraction(1, 10**10)
-
-
 _BUDGET_DIGITS = 4  # of the budget: short enough to be typed, and within a thousandth of the most there is
 
 
@@ -322,11 +324,7 @@ def _gaussian_scale(
 
 
 _GRID = 1 << 40
-
-
 _NUDGES = (Fraction(1, 10**6), Fraction(1, 10**4), Fraction(1, 10**3), Fraction(1, 100))
-
-
 Counts = Mapping[Fraction, int]
 
 

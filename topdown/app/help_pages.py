@@ -6,11 +6,6 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
 
 FAMILIES = {
     "C": "configuration: a run file, a schema, an option",
@@ -25,8 +20,6 @@ FAMILIES = {
 
 
 TOPDOWN_PAGES = Path(__file__).parent / "pages.toml"
-
-
 REFERENCE_TEXTS = Path(__file__).parent / "reference.toml"
 
 

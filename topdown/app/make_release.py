@@ -225,7 +225,7 @@ def extend(
         InfeasibleError: I020 an area cannot be extended.
         DataError: as `generate`.
     """
-    below, people = path_of(base, "base"), leaves_in_memory(records, "records")
+    below, people = path_of(base, "base"), _records_in_memory(run, records)
     options = RunOptions(
         checked_workers(workers),
         csv=csv,

@@ -38,6 +38,7 @@ from topdown.optimal_noise import (
 )
 from topdown.optimal_noise.design import optimal_law
 from topdown.optimal_noise.integer_baselines import baselines
+from topdown.optimal_noise.noise_request import LARGEST_DELTA
 from topdown.optimal_noise.splits import COUNTS, shared_noise
 from topdown.privacy import Sampler, SimulationBits
 from topdown.privacy.accountant import Composition, NoisyCounts, WholeLoss
@@ -69,12 +70,7 @@ if TYPE_CHECKING:
     from topdown.privacy.exact_values import Exact, Threshold
 
 
-LARGEST_DELTA = Fraction(1, 1000)
-
-
 _DIGITS = 9
-
-
 Drawn = DiscreteGaussian | TwoSidedGeometric | OptimalLaw | RealNoise
 _BITS = 128  # of enclosures of probabilities
 _EPSILON, _DELTA = "\u03b5", "\u03b4"
@@ -548,8 +544,6 @@ def _shared_among_counts(law: OptimalLaw) -> list[dict[str, Any]]:
 
 
 _FARTHEST = 100_000
-
-
 _MOST_STEPS = 4_000_000  # of a check: some 10 s
 
 

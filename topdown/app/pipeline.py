@@ -17,14 +17,14 @@ from topdown import __version__
 from topdown.app.preflight import preflight, remove_preflight
 from topdown.app.resource_needs import check_memory, check_open_files
 from topdown.arrays import Ints
-from topdown.errors import BudgetError, CertificateError
+from topdown.errors import CertificateError
 from topdown.formats.command_documents import GenerateResult, Measure, Verify
 from topdown.formats.release_documents import CertifiedPrivacy, Solve
 from topdown.measure import measurement
+from topdown.measure.run_ledger import check_one_ledger
 from topdown.plan import PreparedRun, PublicContext, load_context
 from topdown.plan.plan_values import WORK
 from topdown.privacy.ledger import Disk, disk_errors, folder_lock
-from topdown.privacy.ledger.ledger_file import read_ledger
 from topdown.process import check_stopped
 from topdown.progress import Event, Report, silent
 from topdown.publish.publish_release import OptionalFiles, PublishOptions, publish
@@ -32,15 +32,15 @@ from topdown.publish.release_certificate import certified_privacy
 from topdown.resources import report_slow_kernels
 from topdown.solve.extend.extension_checks import check_stages
 from topdown.solve.extend.patterns import find_patterns
-from topdown.solve.solve_stage import check_solve, solve_folder, try_exact_statistics, write_document
-from topdown.verify.run_checks import verify, verify_measured, verify_sealed
+from topdown.solve.solve_stage import solve_folder, try_exact_statistics, write_document
+from topdown.solve.tree import check_solve
+from topdown.verify.run_checks import verify, verify_sealed
 from topdown.workers import Executor, ExecutorChoice, open_executor
 
 if TYPE_CHECKING:
     from topdown.inputs import MemoryTable
     from topdown.measure import MeasureResult
     from topdown.solve import Solved
-    from topdown.verify import CheckResult
 
 
 T = TypeVar("T")
@@ -118,22 +118,6 @@ def check_base(prepared: PreparedRun, base: Path, report: Report = silent) -> No
     check_one_ledger(prepared)
     check_stages(prepared.context, find_patterns(prepared.context))
     report(Event("base", 1, 1, f"{checks.n_checks} checks"))
-
-
-def check_one_ledger(prepared: PreparedRun) -> None:
-    """Refuse an extension whose base release another ledger paid for (BudgetError B020)."""
-    plan, path = prepared.plan, prepared.ledger_path
-    if plan.base is None:
-        return
-    book = read_ledger(path)
-    paid = [book.intents[seq].plan_hash for seq in book.committed]
-    if plan.base.plan_hash not in paid:
-        raise BudgetError(
-            f"the ledger {path} did not pay for the base release {plan.base.release}",
-            code="B020",
-            file=str(path),
-            fix="name the ledger of the data set that the base release was made with: losses add up in one ledger",
-        )
 
 
 def generate_release(
@@ -301,11 +285,6 @@ def _solve_and_publish(prepared: PreparedRun, release: Path) -> None:
     """Make a release of a measured folder, with one process and no statements about privacy."""
     solved = _solve_in_workers(release, prepared.context)
     publish(release, prepared.context, solved.leaves, prepared.ledger_path, numbers=solved.numbers)
-
-
-def measured_checks(out: Path) -> tuple[CheckResult, ...]:
-    """Check plan, ledger and measurements, before anything is solved."""
-    return verify_measured(out).checks
 
 
 def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, Solve]:

@@ -15,7 +15,6 @@ import numpy as np
 from msgspec import UNSET
 
 from topdown.app.compare_noise import USUAL_DELTA, budget_for, gaussian_needs
-from topdown.app.pipeline import check_one_ledger
 from topdown.app.resource_needs import estimate_needs, memory_warning
 from topdown.errors import BudgetError, ConfigError, InternalError
 from topdown.formats.common import EstimateOfLevel, LossName
@@ -35,7 +34,7 @@ from topdown.formats.plan_documents import (
 )
 from topdown.formats.release_documents import InvariantKindName
 from topdown.formats.strict_toml import exact_text
-from topdown.measure.run_ledger import check_ledger_of_run, ledger_location, planned_spend
+from topdown.measure.run_ledger import check_ledger_of_run, check_one_ledger, ledger_location, planned_spend
 from topdown.model import Basis
 from topdown.plan import (
     LevelPlan,
@@ -59,12 +58,9 @@ from topdown.publish.release_certificate import (
     usual_epsilon,
 )
 from topdown.publish.table_intervals import is_exact
-from topdown.solve import check_solve
-from topdown.solve.extend import Patterns
-from topdown.solve.extend.extension_checks import check_stages, extension_verdicts, split_sizes
-from topdown.solve.extend.patterns import find_patterns
+from topdown.solve import extend
 from topdown.solve.implied.level_verdicts import plan_verdicts
-from topdown.solve.tree import choose_levels, expected_deviations
+from topdown.solve.tree import check_solve, choose_levels, expected_deviations
 
 
 def plan_summary(prepared: PreparedRun) -> PlanSummary:
@@ -74,12 +70,12 @@ def plan_summary(prepared: PreparedRun) -> PlanSummary:
     ledger = view_ledger(prepared)
     patterns = None
     if plan.base is not None:
-        patterns = find_patterns(context)  # I020: a leaf that cannot be extended
-        check_stages(context, patterns)  # C096: least squares that would be too large
+        patterns = extend.find_patterns(context)  # I020: a leaf that cannot be extended
+        extend.check_stages(context, patterns)  # C096: least squares that would be too large
     levels = _planned_levels(context, patterns)
     unasked = open_answers(plan)
     estimates = list(choose_levels(context).levels) if plan.fits_tree else []
-    verdicts = plan_verdicts(context) if patterns is None else extension_verdicts(context, patterns)
+    verdicts = plan_verdicts(context) if patterns is None else extend.extension_verdicts(context, patterns)
     check_solve(context)
     return PlanSummary(
         engine=version("census-topdown"),
@@ -117,7 +113,7 @@ def plan_summary(prepared: PreparedRun) -> PlanSummary:
     )
 
 
-def _planned_levels(context: PublicContext, patterns: Patterns | None) -> list[PlannedLevel]:
+def _planned_levels(context: PublicContext, patterns: extend.Patterns | None) -> list[PlannedLevel]:
     plan = context.plan
     return [
         PlannedLevel(
@@ -183,10 +179,12 @@ def mean_deviations(context: PublicContext) -> list[ExpectedAccuracy]:
     return out
 
 
-def solve_sizes(context: PublicContext, depth: int, patterns: Patterns | None = None) -> dict[str, int]:
+def solve_sizes(
+    context: PublicContext, depth: int, patterns: extend.Patterns | None = None
+) -> dict[str, int]:
     """Count the solves of a level and bound the largest: children of one node times cells open at it."""
     if patterns is not None:
-        return split_sizes(context, patterns, depth)
+        return extend.split_sizes(context, patterns, depth)
     rules, geography = context.rules, context.geography
     class_sizes = np.bincount(rules.class_of_cell, minlength=rules.open[0].shape[1])
     if depth == 0:
@@ -368,7 +366,7 @@ def _coarser_queries(plan: Plan, query: str) -> list[tuple[str, int]]:
     return sorted(found.items(), key=lambda pair: -pair[1])
 
 
-def base_summary(prepared: PreparedRun, patterns: Patterns) -> ExtendedBase:
+def base_summary(prepared: PreparedRun, patterns: extend.Patterns) -> ExtendedBase:
     """Describe the base release and what it leaves open."""
     base, files = prepared.plan.base, prepared.base
     if base is None or files is None:

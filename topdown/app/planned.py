@@ -358,11 +358,7 @@ def require_answers(planned: Planned, *, final: bool) -> None:
 
 
 _WEIGHTS = ".weights"  # of a noise law: thousands of numbers, shown as their hash
-
-
 _NAMES = ("name", "query", "table", "level")
-
-
 _DERIVED = (
     ".loss",
     ".parameter",
@@ -460,21 +456,6 @@ def _type_of_document(path: Path) -> object:
 
 
 @dataclass(frozen=True)
-class ComparedNumber:
-    """Standard deviation of one query's answers or of one table's estimates at a level, in records.
-
-    Args:
-        level, query: names.
-        here, there: of the plan and of the other one; None where it has none.
-    """
-
-    level: str
-    query: str
-    here: float | None
-    there: float | None
-
-
-@dataclass(frozen=True)
 class PlansCompared:
     """A plan beside another of the same schema.
 
@@ -486,17 +467,21 @@ class PlansCompared:
 
     here: PlanSummary
     there: PlanSummary
-    noise: tuple[ComparedNumber, ...]
-    estimates: tuple[ComparedNumber, ...]
+    noise: tuple[DeviationBeside, ...]
+    estimates: tuple[DeviationBeside, ...]
 
     def frame(self) -> pd.DataFrame:
         """Return both plans side by side: what (noise, estimate), level, query, here and there, in records."""
         parts = {"noise": self.noise, "estimate": self.estimates}
-        return _frame({"what": what} | asdict(one) for what, rows in parts.items() for one in rows)
+        return _frame(
+            {"what": what, "level": one.level, "query": one.query, "here": one.stddev, "there": one.other}
+            for what, rows in parts.items()
+            for one in rows
+        )
 
     def _repr_html_(self) -> str:
         rows = [
-            (at.level, at.query, *("-" if x is None else f"{x:.1f}" for x in (at.here, at.there)))
+            (at.level, at.query, *("-" if x is None else f"{x:.1f}" for x in (at.stddev, at.other)))
             for at in (self.estimates or self.noise)
         ]
         head = ("level", "query", "here", "there")
@@ -520,8 +505,8 @@ class PlansCompared:
             certified=there.privacy.certified,
             n_numbers=sum(level.n_numbers for level in there.levels),
             needs=there.needs,
-            noise=[_deviation_row(one) for one in self.noise],
-            estimates=[_deviation_row(one) for one in self.estimates],
+            noise=list(self.noise),
+            estimates=list(self.estimates),
         )
 
 
@@ -557,13 +542,12 @@ def _stddev_by_answer(rows: Sequence[PlannedQuery] | Sequence[ExpectedAccuracy])
     return {(row.level, row.query): row.stddev for row in rows}
 
 
-def _matched(mine: Deviations, others: Deviations) -> tuple[ComparedNumber, ...]:
+def _matched(mine: Deviations, others: Deviations) -> tuple[DeviationBeside, ...]:
     """Return deviations in the order of the first plan, then what the other has besides."""
-    return tuple(ComparedNumber(*at, mine.get(at), others.get(at)) for at in mine | others)
-
-
-def _deviation_row(one: ComparedNumber) -> DeviationBeside:
-    return DeviationBeside(level=one.level, query=one.query, stddev=one.here, other=one.there)
+    return tuple(
+        DeviationBeside(level=at[0], query=at[1], stddev=mine.get(at), other=others.get(at))
+        for at in mine | others
+    )
 
 
 def write_decision(

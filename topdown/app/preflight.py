@@ -59,8 +59,6 @@ from topdown.solve.extend import find_patterns
 from topdown.verify import CheckResult, verify_planned
 
 PREFLIGHT_FOLDER = ".rehearsal"  # inside the release folder, gone before anything is measured
-
-
 PREFLIGHT_JOURNAL = "0" * 32  # of a measurement that never was
 
 
@@ -91,14 +89,16 @@ def write_as_charged(prepared: PreparedRun, privacy: CertifiedPrivacy, folder: P
 
 
 Answers = NDArray[np.int32]
-
-
 PEOPLE = 3  # in every answer that the made-up people are fitted to
 
 
 def made_up_people(context: PublicContext) -> Histogram:
     """Return people that fit the public facts: what the solver makes of a small answer to every query."""
-    free = PublicContext(_without_exact(context.plan), context.geography, context.facts)
+    free = PublicContext(
+        replace(context.plan, invariants=replace(context.plan.invariants, exact=())),
+        context.geography,
+        context.facts,
+    )
     found = _people_fitted_to(free, lambda level: np.full(level.answers_per_node, PEOPLE, dtype=np.int32))
     if found.count.any():
         return found
@@ -160,15 +160,6 @@ def made_up_extension(context: PublicContext) -> Histogram:
     return Histogram.build(table.n_nodes, context.plan.schema.n_cells, node, cell, count)
 
 
-def _without_exact(plan: Plan) -> Plan:
-    return replace(plan, invariants=replace(plan.invariants, exact=()))
-
-
-def only_facts(facts: PublicFacts, leaves: NDArray[np.int64]) -> PublicFacts:
-    """Return the public facts of some leaves."""
-    return facts.at(leaves)
-
-
 def thin_plan(plan: Plan, geography: Geography, facts: PublicFacts) -> Plan:
     """Return a plan for fewer leaves; how many nodes it measures is the least that can be said without rules."""
     levels = tuple(
@@ -191,7 +182,7 @@ def write_thin_base(
     """
     thin: list[BaseRelease] = []
     for base in prepared.context.bases:
-        facts = only_facts(base.facts, leaves)
+        facts = base.facts.at(leaves)
         plan = thin_plan(base.plan, geography, facts)
         if plan.base is not None:
             plan = replace(plan, base=replace(plan.base, plan_hash=thin[-1].plan.plan_hash))
@@ -310,7 +301,7 @@ def _thin_context(prepared: PreparedRun, folder: Path) -> PreparedRun:
     """Return a run at a few leaves; an extension's base release is written to `folder`."""
     context = prepared.context
     leaves = few_leaves(context.inhabited[-1])
-    geography, facts = only_these_leaves(context.geography, leaves), only_facts(context.facts, leaves)
+    geography, facts = only_these_leaves(context.geography, leaves), context.facts.at(leaves)
     plan = thin_plan(context.plan, geography, facts)
     if plan.base is None:
         return replace(prepared, context=_measure_miniature(PublicContext(plan, geography, facts)))

@@ -26,7 +26,7 @@ from topdown.privacy.exact_values import rational
 from topdown.privacy.ledger import Disk, folder_lock, spend_note
 from topdown.process import signals_as_interrupt
 from topdown.publish.publish_choice import RESULT, publish_choice
-from topdown.selection.sampling_rate import subsampling
+from topdown.selection.chance import subsampling
 from topdown.selection.selection_check import check_selection
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS = 40
 _UNSTARTED = {"choice", "public", "selection.json.tmp"}
-
-
 Asked = Literal["sites", "order", "frequent"]
 """Which k candidates cover many records; all candidates in an order that soon covers everybody; frequent answers."""
 _TAKES = {  # words of each question, and whether they are needed

@@ -487,15 +487,7 @@ def write_report(
         data = report_bytes(source.path, load_context(source.path), language, outlines)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise _damaged_release(source.path, type(error).__name__) from None
-    write_new(target, data, force=force)
-    return ReportWritten(
-        release=source.plan.release.id,
-        plan_hash=source.plan.plan_hash,
-        out=str(target),
-        language=language,
-        n_bytes=len(data),
-        n_numbers=data.count(b"<data "),
-    )
+    return _saved(data, (source.plan.release.id, source.plan.plan_hash), target, language, force=force)
 
 
 def _outlines(release: Path, boundaries: PathText | None, key: str) -> Outlines | None:
@@ -570,7 +562,10 @@ def write_page(
         ConfigError: C005 no such language, or `out` is there.
     """
     checked_language(language)
-    data, target = page(language, written).encode(), path_of(out, "out")
+    return _saved(page(language, written).encode(), of, path_of(out, "out"), language, force=force)
+
+
+def _saved(data: bytes, of: tuple[str, str], target: Path, language: str, *, force: bool) -> ReportWritten:
     write_new(target, data, force=force)
     return ReportWritten(
         release=of[0],

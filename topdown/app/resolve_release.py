@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topdown.app.calls import PathText, checked_language, checked_workers, path_of, public_function
+from topdown.app.make_release import run_in_folder
 from topdown.app.pipeline import (
     RunOptions,
     StageClock,
     finish_release,
     locked_folder,
-    measured_checks,
 )
 from topdown.errors import CertificateError, ConfigError
-from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.command_documents import GenerateResult
 from topdown.formats.common import Targets
 from topdown.made_up import refuse_simulation
 from topdown.measure import MeasureResult
+from topdown.output_paths import refuse_filled
 from topdown.plan import Plan, PublicContext, SolveChanges, exact_paths, load_context, make_resolved_plan
 from topdown.plan.plan_values import MEASURED_PLAN, plan_file
 from topdown.plan.settings import load_settings
@@ -35,6 +35,7 @@ from topdown.publish.release_certificate import certified_privacy
 from topdown.publish.release_files import write_bytes
 from topdown.resources import find, report_slow_kernels
 from topdown.solve.tree.coverage import check_intervals
+from topdown.verify import verify_measured
 from topdown.workers import ExecutorChoice
 
 if TYPE_CHECKING:
@@ -42,29 +43,14 @@ if TYPE_CHECKING:
 
 
 PLAN, LEDGER, MANIFEST, JOURNAL = "plan.json", "ledger.jsonl", "manifest.json", "measurements/journal.json"
-
-
 FROM_MEASURE = ("public/geography.parquet", "public/leaves.parquet", JOURNAL)
 
 
 def _refuse_other_folder(out: Path, plan: Plan) -> None:
     """Refuse a folder that is neither new nor empty, nor left by the same call that was stopped (ConfigError C085)."""
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        there, mine = True, False
-    else:
-        there = out.is_dir() and any(out.iterdir())
-        mine = there and not (out / MANIFEST).exists() and _plan_hash_in(out) == plan.plan_hash
-    if there and not mine:
-        raise ConfigError(
-            f"{out} exists and is not an empty folder", code="C085", fix="give --out a new folder"
-        )
-
-
-def _plan_hash_in(out: Path) -> object:
-    try:
-        return read_json(out / PLAN, PLAN_BYTES)["plan_hash"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    is_unfinished = out.is_dir() and not out.is_symlink() and not (out / MANIFEST).exists()
+    if not is_unfinished or run_in_folder(out) != plan.plan_hash:
+        refuse_filled(out)
 
 
 def _copy_measurement(source: Path, out: Path, context: PublicContext, ledger: Path) -> None:
@@ -86,7 +72,7 @@ def _copy_measurement(source: Path, out: Path, context: PublicContext, ledger: P
 
 def _refuse_unsound(out: Path) -> None:
     """Refuse a measurement that is not whole, or not paid for, before it is solved."""
-    for check in measured_checks(out):
+    for check in verify_measured(out).checks:
         if not check.ok:
             found = check.findings[0]
             raise CertificateError(

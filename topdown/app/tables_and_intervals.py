@@ -14,6 +14,7 @@ import numpy as np
 
 from topdown.app.calls import PathText, path_of, public_function, require_release
 from topdown.errors import ConfigError
+from topdown.file_names import refuse_same_file, table_name
 from topdown.formats.accuracy_documents import (
     CutAreas,
     IntervalOfAnswer,
@@ -26,7 +27,7 @@ from topdown.formats.accuracy_documents import (
 from topdown.formats.strict_toml import exact_text
 from topdown.inputs import MemoryTable
 from topdown.measure.released import read_open_microdata
-from topdown.output_paths import new_folder, refuse_release, refuse_same_file, table_name
+from topdown.output_paths import new_folder, refuse_filled, refuse_release
 from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
 from topdown.plan.preparation import load_context
 from topdown.plan.public_tables import read_area_names, read_unions
@@ -105,7 +106,7 @@ def tables(
     folder, target = path_of(release, "release"), path_of(out, "out")
     require_release(folder)
     refuse_release(target, "--out")
-    _refuse_filled_folder(target)
+    refuse_filled(target)
     context = load_context(folder)
     plan = context.plan
     chosen = _chosen_levels(context, levels, areas is not None)
@@ -257,13 +258,6 @@ def _about_release(context: PublicContext, chance: Fraction | None) -> dict[str,
     said += ["They were not checked when these tables were made: topdown verify is the check."]
     said += [] if chance is None else [intervals_sentence(chance)]
     return {"name": release.id, "title": release.title, "description": " ".join(said)}
-
-
-def _refuse_filled_folder(out: Path) -> None:
-    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
-        raise ConfigError(
-            f"{out} exists and is not an empty folder", code="C085", fix="give --out a new folder"
-        )
 
 
 def _chosen_levels(context: PublicContext, given: Sequence[str], has_areas: bool) -> list[int]:

@@ -17,11 +17,13 @@ from topdown.app.calls import PathText, checked_language, path_of, public_functi
 from topdown.app.plan_summary import mean_deviations
 from topdown.app.planned import Planned, opened_again
 from topdown.errors import ConfigError, InternalError
+from topdown.formats import json_bytes
 from topdown.formats.accuracy_documents import Tune, TunedDeviation, TunedLevel, TunedQuery
 from topdown.formats.decision_pages import simulation_html
 from topdown.formats.strict_toml import exact_text, toml_text
+from topdown.made_up import SIMULATION
 from topdown.measure.run_ledger import create_run_ledger
-from topdown.output_paths import refuse_existing, refuse_needed, write_new
+from topdown.output_paths import refuse_existing, refuse_filled, refuse_needed, write_new
 from topdown.plan.planning import make_plan
 from topdown.plan.preparation import PublicContext, prepare
 from topdown.practice import simulation as folder
@@ -31,6 +33,7 @@ from topdown.practice.tune_shares import Goals, load_goals, tuned_run
 from topdown.practice.tune_shares import best_exact_shares as find_shares
 from topdown.progress import Event, Report, silent
 from topdown.publish import written
+from topdown.publish.release_files import write_bytes
 from topdown.publish.release_tables import workload
 from topdown.publish.table_intervals import is_exact
 from topdown.resources import report_slow_kernels
@@ -94,7 +97,7 @@ def simulate(
     """
     target = None if out is None else path_of(out, "out")
     if target is not None:
-        folder.refuse_filled_out(target)
+        refuse_filled(target)
     elif keep:
         raise ConfigError("there is no folder to keep replicates in", code="C005", fix="give out too")
     simulation = open_simulation(
@@ -117,7 +120,7 @@ def simulate(
         report(Event("simulate", replicate.number + 1, replicates, "replicates"))
     made = folder.simulation_document(simulation, errors, replicates, solved)
     if target is not None:
-        folder.finish_simulation_folder(target, made)
+        write_bytes(target / SIMULATION, json_bytes(made))
     return made
 
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from topdown.arrays import Ints
 from topdown.errors import CertificateError
+from topdown.file_names import table_name
 from topdown.inputs import codes_to_arrow, label_positions
 from topdown.inputs.file_formats import parquet_batches
 from topdown.measure.record_counts import LeafCounts, SortedRuns
 from topdown.model import Histogram, Query, sections_of
-from topdown.output_paths import table_name
 from topdown.plan import PublicContext
 
 

@@ -179,3 +179,19 @@ def _write_ledger_id(path: Path, text: str, ledger: str) -> None:
             file=str(path),
             fix=f'add to [ledger]: id = "{ledger}"',
         )
+
+
+def check_one_ledger(prepared: PreparedRun) -> None:
+    """Refuse an extension whose base release another ledger paid for (BudgetError B020)."""
+    plan, path = prepared.plan, prepared.ledger_path
+    if plan.base is None:
+        return
+    book = read_ledger(path)
+    paid = [book.intents[seq].plan_hash for seq in book.committed]
+    if plan.base.plan_hash not in paid:
+        raise BudgetError(
+            f"the ledger {path} did not pay for the base release {plan.base.release}",
+            code="B020",
+            file=str(path),
+            fix="name the ledger of the data set that the base release was made with: losses add up in one ledger",
+        )

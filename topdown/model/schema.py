@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError
+from topdown.file_names import checked_name
 from topdown.formats.caps import CELLS
 from topdown.notebook import card
-from topdown.output_paths import checked_name
 
 
 @dataclass(frozen=True)

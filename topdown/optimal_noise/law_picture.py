@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from html import escape
 from textwrap import wrap
-from xml.sax.saxutils import escape, quoteattr
 
 from topdown.optimal_noise.certified_law import OptimalLaw
 from topdown.privacy.exact_values import fixed
@@ -110,7 +110,7 @@ def _svg(panels: Sequence[_Panel], title: str, axis: str, named: Callable[[int],
     middle = (floors[0] - tall + floors[-1]) / 2
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-size="12" '
-        f'font-family="sans-serif" fill="#333" role="img" aria-label={quoteattr(title)}>'
+        f'font-family="sans-serif" fill="#333" role="img" aria-label="{escape(title)}">'
         f'<rect width="100%" height="100%" fill="#fff"/>{heading}{ticks}'
         + "".join(drawn(panel, floor) for panel, floor in zip(panels, floors, strict=True))
         + f'<text x="{_WIDTH / 2}" y="{height - 10}" text-anchor="middle">{escape(axis)}</text>'

@@ -188,6 +188,7 @@ def _exact(number: object) -> None:
 
 LARGEST_EPSILON = Fraction(10)
 SMALLEST_DELTA = Fraction(1, 10**12)
+LARGEST_DELTA = Fraction(1, 1000)  # above, the best noise would release exact answers
 LARGEST_SENSITIVITY = 1000
 _FACTOR_BITS = 64
 _SPARE_BITS = 96

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from topdown.errors import ConfigError, DataError
+from topdown.file_names import checked_name
 from topdown.formats.strict_toml import dec_hook, exact_text, toml_text
 from topdown.inputs import (
     BLANK,
@@ -32,7 +33,6 @@ from topdown.inputs import (
     text_columns,
 )
 from topdown.model import Attribute, Recode, Schema
-from topdown.output_paths import checked_name
 from topdown.plan.settings import Settings, load_settings
 from topdown.privacy.laws import law_of_mechanism
 from topdown.resources import find

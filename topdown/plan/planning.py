@@ -22,6 +22,7 @@ import numpy as np
 
 from topdown.arrays import Bools
 from topdown.errors import BudgetError, ConfigError, InternalError
+from topdown.file_names import refuse_same_file
 from topdown.formats.strict_toml import locating_errors
 from topdown.model import (
     MAX_KINDS,
@@ -36,7 +37,7 @@ from topdown.model import (
     parse_query,
     public_constraints,
 )
-from topdown.output_paths import refuse_same_file
+from topdown.optimal_noise.noise_request import LARGEST_DELTA
 from topdown.plan.plan_values import Estimates, LevelPlan, MeasurementPlan, Plan
 from topdown.plan.public_tables import geography_sha256, public_sha256
 from topdown.plan.release_chain import ReleaseChain, check_guarantee
@@ -71,9 +72,6 @@ def check_shares(shares: Mapping[str, Fraction], what: str) -> None:
 def calibrate_noise(law: NoiseLaw, loss: Fraction, query: Query, relation: Relation) -> Fraction:
     """Return the parameter of a law, in records or records squared, that makes `query` cost `loss`."""
     return law.calibrated(loss, relation.l1_sensitivity(query), relation.l2_sensitivity_squared(query))
-
-
-LARGEST_DELTA = Fraction(1, 1000)
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from topdown.arrays import Bools
 from topdown.errors import ConfigError, TopdownError
+from topdown.file_names import checked_name
 from topdown.formats.common import USUAL_NEIGHBOURS, Neighbours
 from topdown.formats.strict_toml import add_location, locating_errors, toml_text
 from topdown.inputs import (
@@ -35,7 +36,7 @@ from topdown.model import (
     leaf_rows,
     parse_query,
 )
-from topdown.output_paths import checked_name, refuse_needed, write_new
+from topdown.output_paths import refuse_needed, write_new
 from topdown.plan.drafts import draft_files, suggest_limit
 from topdown.plan.plan_values import Plan, read_plan
 from topdown.plan.planning import make_plan

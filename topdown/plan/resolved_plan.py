@@ -9,11 +9,11 @@ from fractions import Fraction
 from msgspec import structs
 
 from topdown.errors import ConfigError
+from topdown.file_names import checked_name
 from topdown.formats.common import Targets
 from topdown.formats.release_documents import PlanMeasured
 from topdown.formats.strict_toml import Chance, exact_text
 from topdown.model import parse_query
-from topdown.output_paths import checked_name
 from topdown.plan.plan_values import Estimates, Plan
 from topdown.plan.planning import check_solvable, plan_estimates, plan_passes, plan_rounding
 from topdown.plan.preparation import PublicContext

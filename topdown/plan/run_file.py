@@ -11,12 +11,12 @@ from typing import Any
 from msgspec import Struct
 
 from topdown.errors import ConfigError, TopdownError
+from topdown.file_names import checked_name, checked_path, refuse_same_file
 from topdown.formats.caps import ATTRIBUTES, EXACT_STATISTICS, LEVELS
 from topdown.formats.common import Mechanism, Neighbours
 from topdown.formats.strict_toml import add_location, read_toml
 from topdown.inputs import ControlTotals, ValueLabels, locate_table
 from topdown.model import Attribute, Invariants, InvariantsFile, Schema
-from topdown.output_paths import checked_name, checked_path, refuse_same_file
 from topdown.plan.settings import Budget, EstimatesTable, LevelTable, ReleaseInfo
 from topdown.privacy.ledger import Limits
 from topdown.resources import find

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.practice.judge_guesses import (
+    from topdown.practice.audit_by_runs import (
         GuessCut,
         LikelihoodRatios,
         choose_cuts,
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
         open_simulation,
         open_simulation_of_release,
         open_truth,
-        simulate,
     )
-    from topdown.practice.tune_shares import WantedDeviations, best_shares
-    from topdown.practice.uniform_deviations import UniformDeviations
+    from topdown.practice.tune_shares import (
+        UniformDeviations,
+        WantedDeviations,
+        best_shares,
+        uniform_deviations,
+    )
 
 __getattr__ = lazy_face(__name__, __file__)

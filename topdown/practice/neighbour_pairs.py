@@ -98,14 +98,8 @@ class LeafPeople:
 
 
 LEAST_PAIRS = 50
-
-
 _TRIES = 3000  # candidates for one pair, before it is said that none was found
-
-
 AuditedAnswer = tuple[int, int]  # index of a level and of one of its measurements
-
-
 LeafPlace = tuple[int, int]  # leaf and cell of a record
 
 

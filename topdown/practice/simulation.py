@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
-from topdown.formats import json_bytes
 from topdown.formats.accuracy_documents import LevelError, QueryError, SimulationErrors, SizeError, Truth
 from topdown.formats.report_parts import SIZES
 from topdown.inputs import MemoryTable
@@ -45,6 +44,7 @@ from topdown.measure import Truth as truth_Truth
 from topdown.measure.draw import PartPlan
 from topdown.model import Histogram, Query, parse_query
 from topdown.model.sections import files_at
+from topdown.output_paths import refuse_filled
 from topdown.plan import PreparedRun, PublicContext, read_plan
 from topdown.plan.release_chain import file_sha256
 from topdown.privacy import SimulationBits
@@ -129,8 +129,6 @@ def _release_origin(folder: Path, reason: str) -> Origin:
 
 
 DEFAULT_SEED = 1
-
-
 WAITING_PER_WORKER = 2  # finished replicates kept until they are asked for
 
 
@@ -214,42 +212,26 @@ class Simulation:
         return level_drawer(self.context, plan.depth, self.truth[plan.depth], bits).draw(plan.nodes).answers
 
 
-def simulate(
-    prepared: PreparedRun,
-    truth: Path | MemoryTable,
-    *,
-    seed: int = DEFAULT_SEED,
-    replicates: int = 1,
-    workers: int = 1,
-    truth_is_public: str = "",
-) -> Iterator[Replicate]:
-    """Draw the noise of a plan on made-up or public records and solve, `replicates` times.
+def open_simulation(
+    prepared: PreparedRun, truth: Path | MemoryTable, *, seed: int = DEFAULT_SEED, truth_is_public: str = ""
+) -> Simulation:
+    """Return what draws the noise of a plan on made-up or public records and solves, as often as it is asked.
 
     Guarantees: nothing confidential is opened and nothing charged, because the truth is shown to be made up or
-    public first; the same seed gives the same replicates on the same library versions, in order, with any
-    number of workers; nothing is written.
+    public first; the same seed gives the same replicates on the same library versions; nothing is written.
 
     Args:
         prepared: run file, plan and public facts; its own records are not read.
         truth: a table marked by `topdown synth`, the folder of a published release, or a public table or one in memory.
         seed: any integer.
-        replicates, workers: 1 or more.
         truth_is_public: why an unmarked table is public, at least three words.
 
     Raises:
         ConfigError: C121 the truth is not known to be made up or public, C097 the plan extends a release.
         DataError, InfeasibleError: as `open_truth`.
 
-    Cost: after the set-up, the draws and the solve of one release a replicate.
+    Cost: the set-up; then the draws and the solve of one release a replicate.
     """
-    simulation = open_simulation(prepared, truth, seed=seed, truth_is_public=truth_is_public)
-    return simulation.run(replicates, workers=workers)
-
-
-def open_simulation(
-    prepared: PreparedRun, truth: Path | MemoryTable, *, seed: int = DEFAULT_SEED, truth_is_public: str = ""
-) -> Simulation:
-    """Check and read the truth, set up the solver; arguments and errors as `simulate`."""
     return _opened(prepared.context, truth, seed, truth_is_public, records_form(prepared.run))
 
 
@@ -407,17 +389,9 @@ charged for it. It protects nobody and says nothing about any other records. {SI
 """
 
 
-def refuse_filled_out(out: Path) -> None:
-    """Refuse a folder that is not new or empty (ConfigError C085)."""
-    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
-        raise ConfigError(
-            f"{out} exists and is not an empty folder", code="C085", fix="give --out a new folder"
-        )
-
-
 def begin_simulation_folder(out: Path) -> None:
     """Make the folder; its warning is the first file in it."""
-    refuse_filled_out(out)
+    refuse_filled(out)
     write_bytes(out / WARNING_FILE, _TEXT.encode("utf-8"))
 
 
@@ -452,8 +426,3 @@ def simulation_document(
         solver=solved.convergence(),
         levels=errors.levels(),
     )
-
-
-def finish_simulation_folder(out: Path, made: SimulationErrors) -> None:
-    """Write simulation.json."""
-    write_bytes(out / SIMULATION, json_bytes(made))

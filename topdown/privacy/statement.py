@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 from hashlib import sha256
+from html import escape
 from importlib.resources import files
 from textwrap import wrap
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 from topdown.errors import ConfigError
 from topdown.formats.common import SecretKind, Status
@@ -444,7 +444,6 @@ def trade_off_svg(loss: ComposedLoss, title: str, alphas: Sequence[Fraction] = A
         f'<path d="M{_x(t):.1f} {_y(0):.1f}V{_y(1):.1f}M{_x(0):.1f} {_y(t):.1f}H{_x(1):.1f}" stroke="#ddd"/>'
         for t in (0.0, 0.25, 0.5, 0.75, 1.0)
     )
-    safe = quoteattr(title)
     lines = wrap(title, _TITLE_WIDTH)[:2]
     heading = "".join(
         f'<text x="{_SIZE / 2}" y="{20 + 17 * i}" text-anchor="middle" font-size="13">{escape(line)}</text>'
@@ -453,7 +452,7 @@ def trade_off_svg(loss: ComposedLoss, title: str, alphas: Sequence[Fraction] = A
     middle = f'x="{_x(0.5) + 6:.1f}" y="{_y(0.5) - 6:.1f}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIZE} {_SIZE}" font-size="12" '
-        f'font-family="sans-serif" fill="#333" role="img" aria-label={safe}>'
+        f'font-family="sans-serif" fill="#333" role="img" aria-label="{escape(title)}">'
         f'<rect width="100%" height="100%" fill="#fff"/>'
         f"{heading}{ticks}"
         f'<path d="M{_x(0):.1f} {_y(1):.1f}L{_x(1):.1f} {_y(0):.1f}" stroke="#999" stroke-dasharray="4 4"/>'

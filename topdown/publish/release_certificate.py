@@ -41,11 +41,11 @@ from topdown.privacy.ledger import Book, read_book
 from topdown.publish.ledger_statement import spent_statement
 from topdown.publish.release_files import Hashes
 from topdown.publish.release_tables import PERSONS
-from topdown.verify import VerifyResult
 
 if TYPE_CHECKING:
     from topdown.privacy.accountant import ComposedLoss
     from topdown.privacy.statement import ChainStep, Claim, StatementWords
+    from topdown.verify import VerifyResult
 
 
 DELTA = "1e-10"

@@ -14,10 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from topdown.errors import InternalError
+from topdown.file_names import table_name
 from topdown.formats.release_documents import LISTED_ENDS, LISTED_ROWS
 from topdown.inputs import codes_to_arrow
 from topdown.model import Histogram, LeafTable, Query, Sections
-from topdown.output_paths import table_name
 from topdown.plan import Plan, PublicContext
 from topdown.publish.release_files import table_of_plan, write_bytes, written_durably
 from topdown.publish.table_intervals import EstimateSource, Intervals, Place, TableRows, intervals_of, rows_of

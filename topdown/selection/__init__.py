@@ -13,12 +13,17 @@ if TYPE_CHECKING:
         Chance,
         LazyUniform,
         RealChance,
+        Subsampling,
         bernoulli_power,
         exponential_choice,
         first_success,
+        least_exponent,
+        lift,
         poisson_sample,
         power_enclosure,
         rational_enclosure,
+        root_below,
+        subsampling,
     )
     from topdown.selection.districts import (
         Districts,
@@ -68,7 +73,6 @@ if TYPE_CHECKING:
         multi_cover,
         repeated_threshold,
     )
-    from topdown.selection.sampling_rate import Subsampling, least_exponent, lift, root_below, subsampling
     from topdown.selection.selection_check import (
         AREAS,
         BASE,

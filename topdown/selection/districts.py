@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from topdown.errors import ConfigError
-from topdown.selection.chance import Chance
+from topdown.selection.chance import Chance, Subsampling, root_below
 from topdown.selection.incidences import Covering, Incidence, check_count, check_grid
 from topdown.selection.private_greedy import CoverScore, FractionalCoverScore, Selection, repeated_choice
-from topdown.selection.sampling_rate import Subsampling, root_below
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from fractions import Fraction
 import numpy as np
 
 from topdown.errors import DataError
-from topdown.selection.chance import Chance
+from topdown.selection.chance import Chance, Subsampling, least_exponent, root_below
 from topdown.selection.incidences import Integers, check_count
-from topdown.selection.sampling_rate import Subsampling, least_exponent, root_below
 
 ABSENT = -1
 MOST_SYMBOLS = 10**9

@@ -19,10 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from topdown.errors import ConfigError, DataError
-from topdown.selection.chance import Chance
+from topdown.selection.chance import Chance, Subsampling, least_exponent, root_below
 from topdown.selection.incidences import Covering, Incidence, Integers, check_count, check_grid
 from topdown.selection.private_greedy import CoverScore, NearestScore, Selection, greedy, repeated_threshold
-from topdown.selection.sampling_rate import Subsampling, least_exponent, root_below
 
 MOST_RECORDS = 10**12
 FAILING = Fraction(1, 20)

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from topdown.privacy.accountant import ReleaseEvent
-from topdown.selection.chance import Chance
+from topdown.selection.chance import Chance, Subsampling, root_below
 from topdown.selection.incidences import Covering, Incidence, Integers, Similarity, check_count
-from topdown.selection.sampling_rate import Subsampling, root_below
 
 
 @final

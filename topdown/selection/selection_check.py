@@ -16,13 +16,12 @@ import numpy as np
 
 from topdown.formats.common import Neighbours
 from topdown.privacy.relation import RELATIONS
-from topdown.selection.chance import Chance, Flags
+from topdown.selection.chance import Chance, Flags, Subsampling
 from topdown.selection.districts import Districts, Effort, sites_by_district
 from topdown.selection.frequent_symbols import Monitor, frequent
 from topdown.selection.incidences import Residents, incidence
 from topdown.selection.orders import cover_order
 from topdown.selection.private_greedy import max_cover
-from topdown.selection.sampling_rate import Subsampling
 
 Law = Mapping[Hashable, Fraction]
 DataSet = tuple[Hashable, ...]

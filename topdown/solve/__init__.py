@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     )
     from topdown.solve.solve_stage import (
         Solved,
-        check_solve,
         choose_cut,
         open_release,
         records_sha256,

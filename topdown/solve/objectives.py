@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Protocol, final
 
 import numpy as np
+import scipy  # which loads its parts when they are first used: a plan needs none
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError
@@ -228,14 +228,14 @@ class CellFit:
             InternalError: the queries do not tell every cell apart.
         """
         try:
-            factor = cho_factor(hessian, overwrite_a=True)
+            factor = scipy.linalg.cho_factor(hessian, overwrite_a=True)
         except np.linalg.LinAlgError:
             raise InternalError(
                 f"pass {name!r} needs measured queries that tell every cell apart",
                 code="C057",
                 fix="measure 'detailed' at this level, or list only coarser queries in the pass",
             ) from None
-        return CellFit(factor, cho_solve(factor, g))
+        return CellFit(factor, scipy.linalg.cho_solve(factor, g))
 
     def margin(self, table: Ints, first: Ints) -> Dense:
         """Return the fit of a table of sums with its inverse covariance as the Hessian.
@@ -246,7 +246,7 @@ class CellFit:
         answers, of_cell = occurring(table)
         select = np.zeros((len(answers), len(table)))
         select[of_cell, np.arange(len(table))] = 1.0
-        information = np.linalg.inv(select @ cho_solve(self.factor, select.T))
+        information = np.linalg.inv(select @ scipy.linalg.cho_solve(self.factor, select.T))
         information = (information + information.T) / 2
         lowest = float(np.linalg.eigvalsh(information)[0])
         row_table = of_cell[first]

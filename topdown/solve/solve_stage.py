@@ -19,10 +19,9 @@ from threadpoolctl import threadpool_limits
 
 from topdown import __version__
 from topdown.arrays import Ints
-from topdown.errors import ConfigError
 from topdown.formats import json_bytes
 from topdown.formats.release_documents import Solve, TreeEstimate
-from topdown.model import Geography, LeafTable, PackedRows, PackedTable, public_constraints
+from topdown.model import Geography, LeafTable, PackedRows, PackedTable
 from topdown.plan import Plan, PublicContext
 from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles, file_sha256
@@ -50,7 +49,6 @@ from topdown.solve.top_down import LeavesMissingError, TopDownSolver, make_top_d
 from topdown.solve.tree import (
     TreeEstimates,
     TreeStatistics,
-    check_intervals,
     choose_levels,
     exact_at_root,
     tree_estimates,
@@ -456,40 +454,3 @@ def solve_inputs(plan_hash: str, inputs: str) -> dict[str, str]:
     """Return what decides a solve to the last byte on one machine: what it reads, and the programs that compute."""
     programs = ["topdown " + __version__, *(f"{name} {version(name)}" for name in _COMPUTING)]
     return {"plan_hash": plan_hash, "inputs_sha256": inputs, "programs": ", ".join(programs)}
-
-
-MOST_PIECES = 2**20  # that the limits of one area are added up from, and its flow network is made of
-
-
-def check_solve(context: PublicContext) -> None:
-    """Refuse a plan that asks for what its solve cannot do.
-
-    Args:
-        context: plan and public facts.
-
-    Raises:
-        ConfigError: C211 no intervals, see `check_intervals`; C235 the limits of the root have too many pieces.
-    """
-    check_intervals(context)
-    check_pieces(context)
-
-
-def check_pieces(context: PublicContext) -> None:
-    """Refuse a plan whose root has limits of more than `MOST_PIECES` pieces; no other area has more (ConfigError C235).
-
-    Extensions keep no limits: their base tables say what each area holds.
-
-    Cost: nothing for trees of fewer leaves; a piece is one leaf, or several.
-    """
-    plan, geography = context.plan, context.geography
-    if plan.base is not None or len(geography.leaves) <= MOST_PIECES:
-        return
-    constraints = public_constraints(plan.schema, plan.invariants, geography, context.rules)
-    reasons = constraints.form.needed[0]
-    if reasons and (n_pieces := constraints.n_pieces(0, 0)) > MOST_PIECES:
-        raise ConfigError(
-            f"what {geography.root.codes[0]} can hold is a sum of {n_pieces:,} pieces; {MOST_PIECES:,} are the most",
-            code="C235",
-            fix="leave out upper bounds and nested bounds, keep totals exact further up, or make a release for each "
-            "part of the country; nothing was spent",
-        )

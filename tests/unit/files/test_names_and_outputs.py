@@ -6,17 +6,8 @@ import os
 import pytest
 
 from topdown.errors import ConfigError
-from topdown.output_paths import (
-    MOST_NAME_BYTES,
-    checked_name,
-    open_log,
-    refuse_inside,
-    refuse_needed,
-    refuse_release,
-    refuse_same_file,
-    table_name,
-    write_new,
-)
+from topdown.file_names import MOST_NAME_BYTES, checked_name, refuse_same_file, table_name
+from topdown.output_paths import open_log, refuse_inside, refuse_needed, refuse_release, write_new
 
 BAD = ["", ".", "..", ".x", "-x", "_", "a/b", "../a", "a\\b", "a\0", "a b", "a\n", "con", "NUL", "Com1", "x.json",
        "exact.json", "x.TMP", "x.", "a:b", "a*b", "e\u0301", "\u202ea", "\ud800",

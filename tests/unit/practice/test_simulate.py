@@ -13,7 +13,7 @@ from topdown.errors import ConfigError, DataError, InternalError
 from topdown.made_up import mark_of
 from topdown.measure import encode_part, level_drawer, plan_parts
 from topdown.plan import PreparedRun, prepare
-from topdown.practice import ErrorSums, Replicate, open_simulation, open_truth, simulate
+from topdown.practice import ErrorSums, Replicate, open_simulation, open_truth
 from topdown.privacy import AesBits, SimulationBits
 from topdown.solve import AnswersInMemory, MeasurementReader, exact_tables, exact_totals, solve_answers
 
@@ -38,7 +38,7 @@ def same(one: Replicate, other: Replicate) -> bool:
 def refused(prepared: PreparedRun, truth: Path, **options: str) -> ConfigError:
     """Return the refusal; it comes before the first replicate is asked for."""
     with pytest.raises(ConfigError) as caught:
-        simulate(prepared, truth, replicates=40, **options)
+        open_simulation(prepared, truth, **options).run(40)
     return caught.value
 
 
@@ -67,7 +67,7 @@ def test_records_that_break_a_rule_are_not_listed(prepared: PreparedRun, unmarke
     """A simulation writes nothing beside its truth: that may be a published folder."""
     unmarked.with_suffix("").write_text("geocode,dwelling,sex,age,count\nnowhere,home,female,0_17,1\n")
     with pytest.raises(DataError) as caught:
-        simulate(prepared, unmarked.with_suffix(""), truth_is_public=WHY)
+        open_simulation(prepared, unmarked.with_suffix(""), truth_is_public=WHY)
     assert caught.value.code == "D030"
     assert not [path for path in unmarked.parent.iterdir() if "PRIVATE" in path.name]
 
@@ -77,11 +77,11 @@ def test_equal_seeds_give_equal_replicates_with_any_number_of_workers(
 ) -> None:
     """A figure that nobody can make again proves nothing."""
     truth = census / "persons.csv.gz"
-    alone = list(simulate(prepared, truth, seed=5, replicates=4))
-    together = list(simulate(prepared, truth, seed=5, replicates=4, workers=3))
+    alone = list(open_simulation(prepared, truth, seed=5).run(4))
+    together = list(open_simulation(prepared, truth, seed=5).run(4, workers=3))
     assert [r.number for r in together] == [0, 1, 2, 3]
     assert all(same(a, b) for a, b in zip(alone, together, strict=True))
-    (first,) = simulate(prepared, truth, seed=5, workers=2)
+    (first,) = open_simulation(prepared, truth, seed=5).run(1, workers=2)
     assert same(alone[0], first)
     third = open_simulation(prepared, truth, seed=5).replicate(2)
     assert same(alone[2], third)
@@ -90,7 +90,10 @@ def test_equal_seeds_give_equal_replicates_with_any_number_of_workers(
 def test_replicates_and_seeds_differ(prepared: PreparedRun, census: Path) -> None:
     """Replicates that share noise would show a spread that is too small."""
     truth = census / "persons.csv.gz"
-    made = [*simulate(prepared, truth, seed=5, replicates=2), *simulate(prepared, truth, seed=6)]
+    made = [
+        *open_simulation(prepared, truth, seed=5).run(2),
+        *open_simulation(prepared, truth, seed=6).run(1),
+    ]
     for i, one in enumerate(made):
         for other in made[:i]:
             assert not any(np.array_equal(x, y) for x, y in zip(one.noisy, other.noisy, strict=True))
@@ -139,7 +142,7 @@ def test_replicates_are_solved_as_a_release_is(prepared: PreparedRun, census: Pa
     context = prepared.context
     exact = open_truth(census / "persons.csv.gz", context)[1].exact
     nodes = tuple(np.flatnonzero(inside) for inside in context.inhabited)
-    for made in simulate(prepared, census / "persons.csv.gz", seed=3, replicates=2):
+    for made in open_simulation(prepared, census / "persons.csv.gz", seed=3).run(2):
         again = solve_answers(
             context,
             AnswersInMemory(nodes, made.noisy),
@@ -245,18 +248,18 @@ def test_no_replicates_is_a_user_error(
 ) -> None:
     """An empty result would be averaged into nonsense."""
     with pytest.raises(ConfigError) as caught:
-        simulate(prepared, census / "persons.csv.gz", replicates=replicates, workers=workers)
+        open_simulation(prepared, census / "persons.csv.gz").run(replicates, workers=workers)
     assert caught.value.code == "C005"
 
 
 def test_a_killed_worker_changes_no_replicate(prepared: PreparedRun, census: Path) -> None:
     """A simulation that lost a worker waited for its replicate for ever."""
-    replicates = simulate(prepared, census / "persons.csv.gz", replicates=12, workers=2)
+    replicates = open_simulation(prepared, census / "persons.csv.gz").run(12, workers=2)
     found = [next(replicates)]
     for worker in multiprocessing.active_children():
         worker.kill()
     found += replicates
-    alone = simulate(prepared, census / "persons.csv.gz", replicates=12)
+    alone = open_simulation(prepared, census / "persons.csv.gz").run(12)
     for one, other in zip(alone, found, strict=True):
         assert one.number == other.number
         assert np.array_equal(one.leaves.count, other.leaves.count)

@@ -11,7 +11,7 @@ from topdown.app.plan_summary import plan_summary
 from topdown.errors import ConfigError
 from topdown.model import public_constraints
 from topdown.plan import prepare
-from topdown.solve import solve_stage as foreseen
+from topdown.solve.tree import coverage as foreseen
 
 LIMITED = {"caps": 12, "blocks, caps, nested": 12, "counties": 0, "blocks, mixed": 0, "nested": 0}
 

@@ -10,14 +10,16 @@ import click
 
 import topdown
 from topdown import app
-from topdown.app.commands.command import Picture, command, write_new
+from topdown.app.commands.command import command
+from topdown.app.commands.options import Picture
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import conditional_line, disclosed_lines
 from topdown.app.screens.progress_bars import follow
-from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim
+from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim, numbers
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
 from topdown.formats.privacy_documents import AuditLedger, ReachedSecret
+from topdown.output_paths import write_new
 from topdown.privacy import accountant
 from topdown.privacy.ledger import history_lines
 from topdown.publish.release_certificate import change_statuses
@@ -56,9 +58,7 @@ def _show_runs(screen: Screen, made: AuditRuns, *, extends: bool) -> None:
         screen.say(dim("this step alone, not what it extends"), indent=2)
     screen.blank()
     columns = [Column("change", wraps=True), Column("pairs", right=True)]
-    columns += [
-        Column(name, right=True) for name in ("attacker right in 100", "μ", f"ε at δ {_delta_words(made)}")
-    ]
+    columns += numbers("attacker right in 100", "μ", f"ε at δ {_delta_words(made)}")
     screen.table(columns, [_test_row(secret) for secret in made.secrets])
     screen.say(dim("each: shown at least / claimed at most"), indent=2)
     for place in made.not_reached:
@@ -145,7 +145,7 @@ def _show_ledger_audit(screen: Screen, said: AuditLedger) -> None:
         screen.item(WARN, end.format("according to a copy that ends at"), "; no registry was found")
     screen.blank()
     columns = [Column("release", wraps=True), Column("plan"), Column("loss", right=True)]
-    columns += [Column("charges", right=True), Column("unfinished", right=True)]
+    columns += numbers("charges", "unfinished")
     rows = [
         (
             r.release + (" (choice)" if r.what == "choice" else ""),
@@ -256,7 +256,8 @@ def audit_command(
     found = topdown.audit(source, base=base, deltas=deltas)
     if plot is not None:
         policy = found.policy
-        write_new(plot, app.trade_off_svg(app.first_loss(policy), policy.plan.release.title), force=force)
+        drawn = app.trade_off_svg(app.first_loss(policy), policy.plan.release.title)
+        write_new(plot, drawn.encode(), force=force)
     screen.document(found.document)
     _show_audit(screen, found)
     return EXIT_CHECK_FAILED if found.agrees is False else EXIT_OK
@@ -304,7 +305,7 @@ def _show_audit(screen: Screen, found: Audit) -> None:
 def _loss_pairs(said: dict[str, Any]) -> tuple[list[Column], list[tuple[Chunk, ...]]]:
     """Return columns and rows where losses are pairs: every secret has a delta of its own."""
     columns = [Column("change", wraps=True), Column("status")]
-    columns += [Column(name, right=True) for name in ("ε", "δ", "attacker right in 100")]
+    columns += numbers("ε", "δ", "attacker right in 100")
     rows: list[tuple[Chunk, ...]] = []
     for secret in said["secrets"]:
         row: list[Chunk] = ["-"] * 3

@@ -10,11 +10,12 @@ from msgspec import to_builtins
 
 import topdown
 from topdown import app
-from topdown.app.commands.command import Solving, command, solving_options
+from topdown.app.commands.command import command
+from topdown.app.commands.options import Solving, solving_options
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
-from topdown.app.screens.text_layout import FAIL, OK, WARN, Chunk, Column, Span, bold, dim
+from topdown.app.screens.text_layout import FAIL, OK, WARN, Chunk, Column, Span, bold, dim, numbers
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 from topdown.progress import silent
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 
 SHOWN_A_CHECK = 3
-
-
 ALWAYS = ("manifest", "plan", "ledger")  # shown even when they pass and others fail
 
 
@@ -245,24 +244,20 @@ def _show_level_errors(screen: Screen, level: dict[str, Any], warning: Any, deta
         ]
     names = ("MAE", "RMSE", "bias", "95 %", "max")
     more = ("coverage",) if has_intervals else ()
-    screen.table([Column("table", wraps=True), *(Column(name, right=True) for name in names + more)], rows)
+    screen.table([Column("table", wraps=True), *numbers(*names, *more)], rows)
     if len(shown) < len(asked):
         screen.say(dim(f"({len(asked) - len(shown)} more tables: --details)"), indent=4)
     bins = [
         [_group_range(b["from"], b["to"]), f"{b['n_nodes']:,}", *_error_figures(b)]
         for b in level["total_by_population"]
     ]
-    columns = [
-        Column("total, areas of"),
-        Column("areas", right=True),
-        *(Column(name, right=True) for name in names),
-    ]
+    columns = [Column("total, areas of"), *numbers("areas", *names)]
     screen.table(columns, bins)
 
 
 def _show_kept_invariants(screen: Screen, invariants: dict[str, Any], warning: Any) -> None:
     screen.heading("Invariants", "   ", warning)
-    columns = [Column("", wraps=True), Column("exact at", right=True), Column("of", right=True)]
+    columns = [Column("", wraps=True), *numbers("exact at", "of")]
     rows = [[c["name"], f"{c['n_met']:,}", f"{c['n_checked']:,}"] for c in invariants["checks"]]
     screen.table(columns, rows)
 
@@ -270,9 +265,9 @@ def _show_kept_invariants(screen: Screen, invariants: dict[str, Any], warning: A
 def _error_figures(of: dict[str, Any]) -> list[str]:
     worst = of["quantiles"]
     return [
-        _error_number(of["mae"]),
-        _error_number(of["rmse"]),
-        _error_number(of["bias"], "+"),
+        figures.error(of["mae"]),
+        figures.error(of["rmse"]),
+        figures.error(of["bias"], "+"),
         f"{worst['95']:,}",
         f"{worst['max']:,}",
     ]
@@ -282,11 +277,6 @@ def _coverage_text(table: dict[str, Any]) -> str:
     """Say how many in a hundred intervals hold the true count."""
     of = table.get("intervals", {"n_intervals": 0})
     return f"{100 * of['n_held'] / of['n_intervals']:.1f} %" if of["n_intervals"] else "-"
-
-
-def _error_number(value: float, sign: str = "") -> str:
-    digits = 4 if 0 < abs(value) < 0.1 else 2 if abs(value) < 1000 else 0
-    return f"{value:{sign if value else ''},.{digits}f}"
 
 
 def _group_range(low: int, high: int | None) -> str:
@@ -380,7 +370,7 @@ def _show_intervals(screen: Screen, union: IntervalsOfUnion) -> None:
     ]
     names = ["count", "estimate", "stddev", "low", "high"]
     names += ["error"] if any(at.expected_error is not None for at in union.answers) else []
-    columns = [Column("", wraps=True), *(Column(name, right=True) for name in names), Column("basis")]
+    columns = [Column("", wraps=True), *numbers(*names), Column("basis")]
     screen.table(columns, rows)
     if len(union.answers) > MOST_SHOWN:
         screen.say(dim(f"({len(union.answers) - MOST_SHOWN:,} more answers: --json)"), indent=4)

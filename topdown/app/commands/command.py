@@ -1,4 +1,4 @@
-"""What all commands share: options of every screen, help with examples and exit codes, files and cores."""
+"""What all commands share: options of every screen, help with examples and exit codes, what an interrupt says."""
 
 from __future__ import annotations
 
@@ -9,24 +9,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from topdown import __version__
-from topdown import output_paths as outputs
 from topdown.app.screens.console import Screen
-from topdown.errors import ConfigError
-from topdown.output_paths import checked_path
-
-if TYPE_CHECKING:
-    from topdown.workers import ExecutorChoice
-
+from topdown.file_names import checked_path
 
 Option = Callable[[Callable[..., int]], Callable[..., int]]  # of click
-
-
 _CHOSEN = "topdown.action"  # in the context: the action that a command line names
 _EXITS = {
     0: "ok",
@@ -168,8 +159,8 @@ def command(
             )
             for name, value in options.items():
                 for path in value if isinstance(value, tuple) else (value,):
-                    if isinstance(path, Path):
-                        checked_path(str(path), names.get(name, name))
+                    if isinstance(path, os.PathLike):
+                        checked_path(os.fspath(path), names.get(name, name))
             return function(screen, **options)
 
         make_command = click.command(
@@ -296,66 +287,3 @@ def version_option(program: str) -> Callable[[Any], Any]:
 def can_ask(screen: Screen) -> bool:
     """Tell whether answers come from a terminal, and questions are seen on one."""
     return sys.stdin.isatty() and screen.err.stream.isatty()
-
-
-class Picture(click.Path):
-    """An option's path of a picture, which is SVG and says so."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the path; refuse one that ends otherwise, whose program would find no picture in it."""
-        path = Path(super().convert(value, param, ctx))  # type: ignore[arg-type]
-        if path.suffix.lower() != ".svg":
-            self.fail(f"{path} does not end in .svg, and pictures are drawn as SVG.", param, ctx)
-        return path
-
-
-def write_new(path: Path, text: str, *, force: bool) -> None:
-    """Write a text file; ConfigError C080 if it exists and `force` was not given, C132 if it is not to be replaced."""
-    outputs.write_new(path, text.encode("utf-8"), force=force)
-
-
-def cores() -> int:
-    """Return the cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@dataclass(frozen=True)
-class Solving:
-    """Where a command solves: so many processes of this machine, or a cluster."""
-
-    workers: int | None
-    on: str
-
-    @property
-    def executor(self) -> ExecutorChoice:
-        """Where to solve; ConfigError C005 if the two options exclude each other."""
-        if self.on == "here":
-            return self.workers or cores()
-        if self.workers is not None:
-            raise ConfigError(
-                "--workers counts processes of this machine; --on ray takes the whole cluster",
-                code="C005",
-                fix="leave one of the two out",
-            )
-        return "ray"
-
-    @property
-    def text(self) -> str:
-        """The option as it stands in a command line that goes on with a run."""
-        return " --on ray" if self.on == "ray" else ""
-
-
-def solving_options(workers: str, on: str) -> Option:
-    """Return a decorator that gives a command these options, as one argument `solving`.
-
-    Args:
-        workers, on: help texts.
-    """
-    options = with_options(
-        click.option("--workers", type=click.IntRange(1, 1024), help=workers),
-        click.option("--on", type=click.Choice(["here", "ray"]), default="here", help=on),
-    )
-    return lambda function: options(packed("solving", Solving)(function))

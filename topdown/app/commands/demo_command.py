@@ -12,13 +12,15 @@ import click
 
 import topdown
 from topdown import app
-from topdown.app.commands.command import command, cores
+from topdown.app.commands.command import command
+from topdown.app.commands.options import cores
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import accuracy_lines
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.output_paths import is_filled
 from topdown.progress import Event
 from topdown.resources import bundled_root
 
@@ -129,13 +131,13 @@ def prepare_folders(out: Path, schema: str = "pl94") -> Path:
     source = out.with_name(out.name + "-input")
     mark = source / "DEMO.txt"
     mine = mark.is_file() and not source.is_symlink() and mark.read_text(encoding="utf-8") == DEMO_MARK
-    if _folder_in_use(source) and not mine:
+    if is_filled(source) and not mine:
         raise ConfigError(f"{source} was not made by the demo", code="C085", fix="give another --out")
     made_here = mine and not out.is_symlink() and app.run_in_folder(out) in (None, app.run_in_folder(source))
     plain = made_here and all(
         p.name.removesuffix(".tmp") in _RELEASE or p.name.startswith(".") for p in out.glob("*")
     )
-    if _folder_in_use(out) and not plain:
+    if is_filled(out) and not plain:
         raise ConfigError(f"{out} was not made by the demo", code="C085", fix="give another --out")
     if plain and out.is_dir():
         shutil.rmtree(out)
@@ -156,7 +158,3 @@ _RELEASE = {
     "README.txt", "plan.json", "ledger.jsonl", "solve.json", "certificate.json", "manifest.json", "public",
     "measurements", "microdata", "tables", "report.html", "figures", "base",
 }  # fmt: skip
-
-
-def _folder_in_use(folder: Path) -> bool:
-    return folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir())))

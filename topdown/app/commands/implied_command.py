@@ -12,7 +12,7 @@ from msgspec import UNSET, structs
 from topdown import app
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
-from topdown.app.screens.text_layout import Chunk, Column
+from topdown.app.screens.text_layout import Chunk, Column, numbers
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.formats.plan_documents import (
     AlgebraLine,
@@ -35,11 +35,7 @@ if TYPE_CHECKING:
 
 
 MOST_LIMITS = 20
-
-
 MOST_ROWS = 12
-
-
 _TITLES: dict[VerdictKind, str] = {
     "complete_integral": "complete and integral",
     "complete": "complete, integrality not guaranteed",
@@ -144,7 +140,7 @@ def show_area(screen: Screen, area: Area) -> None:
     screen.heading("Area", f" {area.level} {area.node}{below}")
     screen.heading("Kinds of cells", f", which no constraint tells apart ({len(area.kinds)})")
     kinds = [(k.name, f"{k.n_cells:,}", f"{k.n_leaves:,}") for k in area.kinds]
-    columns = [Column("kind", wraps=True), Column("cells", right=True), Column("open at", right=True)]
+    columns = [Column("kind", wraps=True), *numbers("cells", "open at")]
     screen.table(columns, _first_limits(screen, kinds))
     _more_limits(screen, len(kinds), "kinds")
     screen.heading("Constraints", " of its table")

@@ -17,9 +17,10 @@ from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.file_names import checked_path
 from topdown.formats.command_documents import Init, LedgerPlace
 from topdown.inputs.sources import containing_file, locate_table
-from topdown.output_paths import checked_path, refuse_irreplaceable, refuse_needed, refuse_release, write_new
+from topdown.output_paths import refuse_irreplaceable, refuse_needed, refuse_release, write_new
 from topdown.resources import bundled_names, find
 
 if TYPE_CHECKING:

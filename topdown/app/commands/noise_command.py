@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topdown import app
-from topdown.app.commands.command import Picture, command, write_new
+from topdown.app.commands.command import command
+from topdown.app.commands.options import Picture
 from topdown.app.screens.console import Screen
-from topdown.app.screens.text_layout import Column, bold
+from topdown.app.screens.text_layout import Column, bold, numbers
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.optimal_noise.law_picture import law_svg
+from topdown.output_paths import write_new
 from topdown.privacy.exact_values import significant
 
 if TYPE_CHECKING:
@@ -139,7 +141,7 @@ def _show_law(
     """Save a law where asked, and show it."""
     document = app.noise_document(law, compare=compare)
     if out is not None:
-        write_new(out, json.dumps(document["law"], indent=1) + "\n", force=force)
+        write_new(out, (json.dumps(document["law"], indent=1) + "\n").encode(), force=force)
     _write_picture(law, plot, force)
     screen.document(document)
     _show_numbers(screen, law, document)
@@ -155,7 +157,8 @@ def _epsilon_and_delta(text: str) -> tuple[str, str]:
 
 def _write_picture(law: OptimalLaw, plot: Path | None, force: bool) -> None:
     if plot is not None:
-        write_new(plot, law_svg(law, f"Noise for one answer: {_promise_words(law)}"), force=force)
+        picture = law_svg(law, f"Noise for one answer: {_promise_words(law)}")
+        write_new(plot, picture.encode(), force=force)
 
 
 def _promise_words(law: OptimalLaw) -> str:
@@ -180,21 +183,17 @@ def _show_numbers(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> 
     screen.blank()
     near = range(max(law.first, -_SHOWN), min(law.last, _SHOWN) + 1)
     screen.table(
-        [Column("value", right=True), Column("probability", right=True)],
+        numbers("value", "probability"),
         [(str(v), significant(law.mass(v), 6, up=False)) for v in near],
     )
     screen.blank()
     screen.table(
-        [Column("at ε", right=True), Column("it needs δ, not above", right=True)],
+        numbers("at ε", "it needs δ, not above"),
         [(epsilon, delta) for epsilon, delta in document["delta_at"].items()],
     )
     if document["others"]:
         screen.blank()
-        columns = [
-            Column("other noise", wraps=True),
-            Column("expected loss", right=True),
-            Column("saved", right=True),
-        ]
+        columns = [Column("other noise", wraps=True), *numbers("expected loss", "saved")]
         rows = [
             (
                 ", ".join(filter(None, (o["name"], o["parameter"]))),
@@ -218,9 +217,7 @@ def _show_shared_budget(screen: Screen, rows: list[dict[str, Any]]) -> None:
     screen.blank()
     names = ("answers that share the promise", "variance, this kind", "Gaussian", "ratio")
     keys = ("n_answers", "variance", "gaussian_variance", "ratio")
-    screen.table(
-        [Column(name, right=True) for name in names], [tuple(str(row[key]) for key in keys) for row in rows]
-    )
+    screen.table(numbers(*names), [tuple(str(row[key]) for key in keys) for row in rows])
     lost = [row["n_answers"] for row in rows if float(row["ratio"]) > 1]
     if lost:
         screen.say(

@@ -12,9 +12,10 @@ from msgspec import UNSET, structs
 import topdown
 from topdown import app
 from topdown.app.commands.command import command
+from topdown.app.commands.options import base_option
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
-from topdown.app.screens.text_layout import Column, bold
+from topdown.app.screens.text_layout import Column, bold, numbers
 from topdown.errors import EXIT_OK
 
 if TYPE_CHECKING:
@@ -48,12 +49,7 @@ EXIT_DIFFERS = 5
     exits=(0, 2, 3, 5),
 )
 @click.argument("run_file", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--base",
-    metavar="RELEASE",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="The published release that the run extends.",
-)
+@base_option
 @click.option("--details", is_flag=True, help="All queries, with exact losses and variances.")
 @click.option(
     "--diff", "old", metavar="OLD.json", type=click.Path(path_type=Path), help="Compare with another plan."
@@ -214,10 +210,7 @@ def _show_shares(screen: Screen, found: Tune) -> None:
     }
     rows = [["level", *(_share_change(level.before, level.after) for level in found.levels)]]
     rows += [[name, *(of.get((name, level.level), "-") for level in found.levels)] for name in names]
-    columns = [
-        Column("", wraps=True),
-        *(Column(level.level, right=True) for level in found.levels),
-    ]
+    columns = [Column("", wraps=True), *numbers(*(level.level for level in found.levels))]
     screen.table(columns, rows)
 
 
@@ -233,4 +226,4 @@ def _show_tuned_deviations(screen: Screen, found: Tune) -> None:
         [name, *(of[name, level] for level in levels)]
         for name in dict.fromkeys(at.query for at in found.deviations)
     ]
-    screen.table([Column("table", wraps=True), *(Column(level, right=True) for level in levels)], rows)
+    screen.table([Column("table", wraps=True), *numbers(*levels)], rows)

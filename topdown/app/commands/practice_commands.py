@@ -9,11 +9,12 @@ import click
 
 import topdown
 from topdown import app
-from topdown.app.commands.command import command, cores
+from topdown.app.commands.command import command
+from topdown.app.commands.options import cores
+from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
-from topdown.app.screens.figures import convergence
 from topdown.app.screens.progress_bars import follow
-from topdown.app.screens.text_layout import Column, bold
+from topdown.app.screens.text_layout import Column, bold, numbers
 from topdown.errors import EXIT_OK
 from topdown.formats.command_documents import LevelSize, Synth
 from topdown.output_paths import refuse_existing
@@ -193,13 +194,13 @@ def _show_simulation(screen: Screen, made: SimulationErrors, out: Path) -> None:
     )
     for level in made.levels:
         screen.heading(level.level, f", {level.n_nodes:,} area{'s' if level.n_nodes != 1 else ''}")
-        columns = [Column("table", wraps=True), Column("MAE", right=True), Column("±", right=True)]
+        columns = [Column("table", wraps=True), *numbers("MAE", "±")]
         rows = [
             [
                 q.query,
-                _simulated_number(q.mae),
-                _simulated_number(q.mae_standard_error),
-                _simulated_number(q.bias, "+"),
+                figures.error(q.mae),
+                figures.error(q.mae_standard_error),
+                figures.error(q.bias, "+"),
             ]
             for q in level.queries
         ]
@@ -211,22 +212,15 @@ def _show_simulation(screen: Screen, made: SimulationErrors, out: Path) -> None:
                 [
                     f"{size.least:,}" + (f" to {size.most:,}" if size.most > size.least else ""),
                     f"{size.n_areas:,}",
-                    _simulated_number(size.mae),
+                    figures.error(size.mae),
                     "" if size.mae_of_mean is None else f"{100 * size.mae_of_mean:,.1f}",
-                    _simulated_number(size.bias, "+"),
+                    figures.error(size.bias, "+"),
                 ]
                 for size in level.totals_by_size
             ],
         )
-    screen.say(convergence(made.solver))
+    screen.say(figures.convergence(made.solver))
     n = made.replicates
     screen.last(
         f"{made.stamp}: {n:,} simulated release{'s' if n > 1 else ''}; errors in {out / 'simulation.json'}"
     )
-
-
-def _simulated_number(value: float | None, sign: str = "") -> str:
-    if value is None:
-        return ""
-    digits = 4 if 0 < abs(value) < 0.1 else 2 if abs(value) < 1000 else 0
-    return f"{value:{sign if value else ''},.{digits}f}"

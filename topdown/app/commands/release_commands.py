@@ -11,7 +11,8 @@ import click
 
 import topdown
 from topdown import app
-from topdown.app.commands.command import Solving, command, cores, solving_options
+from topdown.app.commands.command import command, with_options
+from topdown.app.commands.options import Solving, base_option, cores, solving_options
 from topdown.app.commands.spending import Spending, SpendingRun, spending_options
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
@@ -23,13 +24,16 @@ from topdown.formats.common import Targets
 if TYPE_CHECKING:
     from topdown import GenerateResult
 
-report_option = click.option(
-    "--report-language",
-    "language",
-    metavar="CODE",
-    default="en",
-    callback=lambda _, __, code: None if code == "none" else code,
-    help="Language of report.html: en (default) or de; none leaves it out.",
+published_options = with_options(
+    click.option("--csv", is_flag=True, help="Also write one row a record as CSV."),
+    click.option(
+        "--report-language",
+        "language",
+        metavar="CODE",
+        default="en",
+        callback=lambda _, __, code: None if code == "none" else code,
+        help="Language of report.html: en (default) or de; none leaves it out.",
+    ),
 )
 SOLVING = ("Processes for solving; default: one a core.", "Solve here, or on a Ray cluster.")
 
@@ -52,8 +56,7 @@ SOLVING = ("Processes for solving; default: one a core.", "Solve here, or on a R
 @click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
 @spending_options
 @solving_options(*SOLVING)
-@click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
-@report_option
+@published_options
 @click.option(
     "--log-json", metavar="FILE", type=click.Path(path_type=Path), help="Write progress as JSON lines."
 )
@@ -74,17 +77,8 @@ def generate_command(
     executor, planned = solving.executor, app.opened_again(source)
     go_on = f"topdown generate {source} --out {spending.out} --resume{solving.text}"
     with SpendingRun(screen, planned, spending, go_on, log_json) as run:
-        made = topdown.generate(
-            planned,
-            spending.out,
-            workers=executor,
-            csv=csv,
-            language=language,
-            again=spending.again,
-            resume=spending.resume,
-            final=spending.final,
-            report=run.progress,
-        )
+        out = spending.out
+        made = topdown.generate(planned, out, workers=executor, csv=csv, language=language, **run.options)
         run.progress.close()
         show_release(screen, made)
     return EXIT_OK
@@ -130,8 +124,7 @@ def show_release(screen: Screen, made: GenerateResult) -> None:
 )
 @spending_options
 @solving_options(*SOLVING)
-@click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
-@report_option
+@published_options
 def extend_command(
     screen: Screen,
     source: Path,
@@ -150,18 +143,8 @@ def extend_command(
     executor, planned = solving.executor, app.opened(source, base)
     go_on = f"topdown extend {source} --base {base} --out {spending.out} --resume{solving.text}"
     with SpendingRun(screen, planned, spending, go_on) as run:
-        made = topdown.extend(
-            planned,
-            base,
-            spending.out,
-            workers=executor,
-            csv=csv,
-            language=language,
-            again=spending.again,
-            resume=spending.resume,
-            final=spending.final,
-            report=run.progress,
-        )
+        out = spending.out
+        made = topdown.extend(planned, base, out, workers=executor, csv=csv, language=language, **run.options)
         run.progress.close()
         show_release(screen, made)
     return EXIT_OK
@@ -179,12 +162,7 @@ def extend_command(
     exits=(0, 2, 3, 4, 130),
 )
 @click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--base",
-    metavar="RELEASE",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="The published release that the run extends.",
-)
+@base_option
 @spending_options
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes that draw; default: one a core.")
 def measure_command(
@@ -201,16 +179,7 @@ def measure_command(
     below, out = "" if base is None else f" --base {base}", spending.out
     go_on = f"topdown measure {source}{below} --out {out} --resume"
     with SpendingRun(screen, planned, spending, go_on) as run:
-        made = app.measure(
-            planned,
-            out,
-            base=base,
-            workers=workers or cores(),
-            again=spending.again,
-            resume=spending.resume,
-            final=spending.final,
-            report=run.progress,
-        )
+        made = app.measure(planned, out, base=base, workers=workers or cores(), **run.options)
         run.progress.close()
         screen.document(made)
         screen.blank()
@@ -257,8 +226,7 @@ def measure_command(
     help="Folder of the ledger's registry; default: looked for beside the ledger and one folder above.",
 )
 @solving_options(*SOLVING)
-@click.option("--csv", is_flag=True, help="Also write one row a record as CSV.")
-@report_option
+@published_options
 def resolve_command(
     screen: Screen,
     release: Path,

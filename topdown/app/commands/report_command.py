@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from topdown import app
-from topdown.app.commands.command import command
+from topdown.app.commands.command import command, with_options
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import FAIL, bold
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
 from topdown.formats.command_documents import Exported, ReportChecked, ReportWritten
 from topdown.output_paths import write_new
 
-
-def report_options(function: Callable[..., int]) -> Callable[..., int]:
-    """Add the options of a report, which both programs share."""
-    options = (
-        click.option(
-            "--out",
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            required=True,
-            help="The report, outside the release.",
-        ),
-        click.option("--language", metavar="CODE", default="en", help="Language: en (default) or de."),
-        click.option("--force", is_flag=True, help="Replace an existing file."),
-        click.option(
-            "--check", is_flag=True, help="Write nothing; compare FILE with the release, number by number."
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+report_options = with_options(
+    click.option(
+        "--out",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        required=True,
+        help="The report, outside the release.",
+    ),
+    click.option("--language", metavar="CODE", default="en", help="Language: en (default) or de."),
+    click.option("--force", is_flag=True, help="Replace an existing file."),
+    click.option(
+        "--check", is_flag=True, help="Write nothing; compare FILE with the release, number by number."
+    ),
+)
+"""Options of a report, which both programs share."""
 
 
 def show_report(screen: Screen, made: ReportWritten, command: str) -> int:
@@ -56,7 +50,7 @@ def show_report(screen: Screen, made: ReportWritten, command: str) -> int:
         ("topdown report release/ --out report.html", "Write the report of a release."),
         ("topdown report release/ --out bericht.html --language de", "The same in German."),
         (
-            "topdown report release/ --out map.html --boundaries d.geojson --boundary-key CODE",
+            "topdown report release/ --out m.html --boundaries d.json --boundary-key CODE",
             "With your own map.",
         ),
         ("topdown report release/ --out report.html --check", "Check a report that somebody gave you."),
@@ -119,25 +113,19 @@ def show_report_check(screen: Screen, found: ReportChecked, out: Path) -> int:
 
 
 CATALOGUES = ("registry", "sims", "dcat", "citation")
-
-
-def export_options(function: Callable[..., int]) -> Callable[..., int]:
-    """Add the options of an export, which both programs share."""
-    options = (
-        click.option(
-            "--to",
-            type=click.Choice(CATALOGUES),
-            required=True,
-            help="registry: of deployments, YAML; sims: SIMS/ESMS 2.0; dcat: DCAT-US, JSON; citation: CITATION.cff.",
-        ),
-        click.option(
-            "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write a file, not the screen."
-        ),
-        click.option("--force", is_flag=True, help="Replace an existing file."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+export_options = with_options(
+    click.option(
+        "--to",
+        type=click.Choice(CATALOGUES),
+        required=True,
+        help="registry: of deployments, YAML; sims: SIMS/ESMS 2.0; dcat: DCAT-US, JSON; citation: CITATION.cff.",
+    ),
+    click.option(
+        "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write a file, not the screen."
+    ),
+    click.option("--force", is_flag=True, help="Replace an existing file."),
+)
+"""Options of an export, which both programs share."""
 
 
 def show_export(screen: Screen, text: str, to: Any, out: Path | None, *, force: bool) -> int:

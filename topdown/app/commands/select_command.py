@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topdown import app
-from topdown.app.commands.command import StoppedRun, can_ask, command, said_when_stopped
-from topdown.app.commands.spending import check_approval
+from topdown.app.commands.command import StoppedRun, command, said_when_stopped
+from topdown.app.commands.spending import confirm
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import FAIL, OK, Column, bold
@@ -125,24 +124,9 @@ def advice_on(asked: ChoiceRequest) -> list[str]:
 
 def _ask_to_spend(screen: Screen, asked: ChoiceRequest, *, yes: bool) -> None:
     """Get an approval on a terminal (C084 without one; click.Abort if the person left)."""
-    if yes:
-        return
-    if not can_ask(screen):
-        raise ConfigError(
-            "spending a budget needs an approval, and there is no terminal to ask on",
-            code="C084",
-            fix="add --yes",
-        )
-    full, spend = asked.document["plan_hash"], asked.spend
-    loss = figures.loss("epsilon", spend.epsilon)
-    out = screen.err
-    out.line("Choice ", bold(full[:8]), f' spends {loss} of data set "{asked.document["data_set"]}".')
-    out.line("This cannot be undone. Type the first four characters of the choice to go on.")
-    out.put("> ")
-    answer = sys.stdin.readline()
-    if not answer:
-        raise click.Abort
-    check_approval(answer.strip(), full)
+    full, loss = asked.document["plan_hash"], figures.loss("epsilon", asked.spend.epsilon)
+    line = "Choice ", bold(full[:8]), f' spends {loss} of data set "{asked.document["data_set"]}".'
+    confirm(screen, full, [line], None, yes=yes, look="topdown plan", what="choice")
 
 
 def _words_when_stopped(asked: ChoiceRequest) -> Callable[[], StoppedRun]:

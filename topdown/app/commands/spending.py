@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -97,7 +97,7 @@ class SpendingRun:
         prepared = planned.prepared
         log = None if log_file is None else open_log(log_file, prepared.needed)
         ask_approval(screen, prepared, spending)
-        self._log = log
+        self._log, self._spending = log, spending
         self._note = app.spending(planned)
         self.progress = progress = follow(screen, log)
         before = app.charged_for(prepared.ledger_path, planned.plan_hash)
@@ -109,6 +109,12 @@ class SpendingRun:
             return StoppedRun(text, f"go on with: {go_on}", spent, go_on)
 
         said_when_stopped.set(said)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every function that spends is told alike."""
+        asked = self._spending
+        return {"again": asked.again, "resume": asked.resume, "final": asked.final, "report": self.progress}
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -159,6 +165,7 @@ def confirm(
     *,
     yes: bool,
     look: str,
+    what: str = "plan",
 ) -> None:
     """Get the approval of a plan by its hash: from the command line, or from a person who is shown some lines.
 
@@ -169,6 +176,7 @@ def confirm(
         approve: what the command line approves.
         yes: approve whatever it is.
         look: command that shows the plan.
+        what: "plan", or "choice", which is approved by a person or by `yes` alone.
 
     Raises:
         ConfigError: C083 the approval names another plan; C084 nobody can be asked.
@@ -183,12 +191,14 @@ def confirm(
         raise ConfigError(
             "spending a budget needs an approval, and there is no terminal to ask on",
             code="C084",
-            fix=f"add --approve {plan_hash[:8]} (this plan), or --yes (any plan)",
+            fix=f"add --approve {plan_hash[:8]} (this plan), or --yes (any plan)"
+            if what == "plan"
+            else "add --yes",
         )
     out = screen.err
     for line in lines:
         out.line(*line)
-    out.line("This cannot be undone. Type the first four characters of the plan to go on.")
+    out.line(f"This cannot be undone. Type the first four characters of the {what} to go on.")
     out.put("> ")
     answer = sys.stdin.readline()
     if not answer:

@@ -131,3 +131,11 @@ def certified_epsilon(row: Numbers, digits: int) -> str:
     delta, (_, high) = next(iter(row.epsilon.items()))
     where = "at every δ" if delta == "0" else f"at δ\u00a0{delta}"
     return f"{decimal(Fraction(high), digits, up=True)} {where}"
+
+
+def error(value: float | None, sign: str = "") -> str:
+    """Write an error in records: more digits where it is small, with a plus sign if `sign` is "+"; "" for none."""
+    if value is None:
+        return ""
+    digits = 4 if 0 < abs(value) < 0.1 else 2 if abs(value) < 1000 else 0
+    return f"{value:{sign if value else ''},.{digits}f}"

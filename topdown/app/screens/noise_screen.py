@@ -10,7 +10,6 @@ from math import sqrt
 from pathlib import Path
 
 from topdown import app
-from topdown.app.commands.command import write_new
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column
 from topdown.errors import EXIT_OK, ConfigError
@@ -29,6 +28,7 @@ from topdown.optimal_noise import (
 )
 from topdown.optimal_noise.law_picture import kernel_svg, lattice_svg
 from topdown.optimal_noise.noise_request import parse_loss
+from topdown.output_paths import write_new
 from topdown.privacy.exact_values import rational, significant
 
 
@@ -71,8 +71,6 @@ def whole_number(text: str) -> int:
 
 
 REAL_DIGITS = 6
-
-
 _LOSS_WORDS = {"l1": "|x|", "l2": "x^2"}
 
 
@@ -105,7 +103,7 @@ def make_continuous(screen: Screen, wish: RealNoiseRequest, *, plot: Path | None
             f"at \u03b4 {promise.delta}"
         )
         drawn = lattice_svg(found.law.first, found.law.weights, question.width, title)
-        write_new(plot, drawn, force=force)
+        write_new(plot, drawn.encode(), force=force)
     return show_continuous(screen, found)
 
 
@@ -185,8 +183,6 @@ def _beside_baselines(promise: Promise, sensitivity: Fraction, loss: str) -> dic
 
 
 KERNEL_DIGITS = 6
-
-
 _KERNEL_RULES = {
     "constant": "one answer for every count",
     "additive": "best additive noise",
@@ -260,7 +256,7 @@ def show_dependent(
             f"Answers that depend on the count: \u03b5 {question.epsilon} at \u03b4 {question.delta}, "
             f"counts up to {question.sensitivity} apart"
         )
-        write_new(plot, kernel_svg(answer.kernel.weights, title), force=force)
+        write_new(plot, kernel_svg(answer.kernel.weights, title).encode(), force=force)
     screen.document(document)
     kind = (
         "largest expected loss of a count"

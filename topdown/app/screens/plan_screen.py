@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from topdown.app.compare_noise import USUAL_DELTA, BudgetFor, NoiseCompared
-from topdown.app.planned import ComparedNumber, Planned, PlansCompared
+from topdown.app.planned import Planned, PlansCompared
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import (
@@ -15,10 +15,11 @@ from topdown.app.screens.figures import (
     conditional_line,
     disclosed_lines,
 )
-from topdown.app.screens.text_layout import EXACT, PLUS, WARN, Chunk, Column, Span, bold, dim
+from topdown.app.screens.text_layout import EXACT, PLUS, WARN, Chunk, Column, Span, bold, dim, numbers
 from topdown.formats.common import EstimateOfLevel
 from topdown.formats.plan_documents import (
     ChangedValue,
+    DeviationBeside,
     ExpectedAccuracy,
     ExtendedBase,
     PlannedInvariant,
@@ -65,10 +66,7 @@ def show_plan(screen: Screen, s: PlanSummary, *, details: bool) -> None:
 def _show_levels(screen: Screen, s: PlanSummary) -> None:
     screen.heading("Areas and numbers")
     loss = figures.SYMBOL[s.privacy.loss_name]
-    columns = [
-        Column("level"),
-        *(Column(n, right=True) for n in ("+ areas", "0 areas", "numbers", loss, "share")),
-    ]
+    columns = [Column("level"), *numbers("+ areas", "0 areas", "numbers", loss, "share")]
     rows = [
         (
             level.level,
@@ -94,23 +92,19 @@ def _show_noise(screen: Screen, s: PlanSummary, details: bool) -> None:
     screen.heading("Noise", f", standard deviation in {s.privacy.unit.split()[-1]}s{hint}")
     levels = [level.level for level in s.levels]
     of = {(q.query, q.level): figures.two_digits(q.stddev) for q in queries}
-    columns = [Column("query"), *(Column(level, right=True) for level in levels)]
+    columns = [Column("query"), *numbers(*levels)]
     screen.table(columns, [(name, *(of.get((name, level), "-") for level in levels)) for name in shown])
     if details:
         exact = [
             Column("query"),
             Column("numbers", right=True),
             Column("rho" if s.privacy.loss_name == "rho" else "epsilon"),
-            Column(_parameter_name(s)),
+            Column(law_of_mechanism(s.mechanism).parameter_name),
         ]
         for level in levels:
             screen.heading(f"Exact noise, {level}")
             here = [q for q in queries if q.level == level]
             screen.table(exact, [(q.query, f"{q.n_answers:,}", q.loss, q.parameter) for q in here])
-
-
-def _parameter_name(s: PlanSummary) -> str:
-    return law_of_mechanism(s.mechanism).parameter_name
 
 
 def top_queries(queries: list[PlannedQuery]) -> list[str]:
@@ -178,10 +172,7 @@ def _show_privacy(screen: Screen, s: PlanSummary) -> None:
 
 def _show_solves(screen: Screen, s: PlanSummary) -> None:
     screen.heading("Solves", ", one for each area with the areas below it")
-    columns = [
-        Column("level"),
-        *(Column(n, right=True) for n in ("solves", "areas in one", "unknowns in one")),
-    ]
+    columns = [Column("level"), *numbers("solves", "areas in one", "unknowns in one")]
     rows = [
         (x.level, f"{x.n_solves:,}", f"≤ {x.most_children:,}", f"≤ {x.most_unknowns:,}") for x in s.levels
     ]
@@ -222,7 +213,7 @@ def _show_accuracy(screen: Screen, found: list[ExpectedAccuracy]) -> None:
         "Estimates", ", mean standard deviation; an interval of 95 in 100 is about twice that each way"
     )
     rows = [[q, *(shown[q, level] for level in levels)] for q in dict.fromkeys(at.query for at in found)]
-    screen.table([Column("table", wraps=True), *(Column(level, right=True) for level in levels)], rows)
+    screen.table([Column("table", wraps=True), *numbers(*levels)], rows)
     screen.blank()
 
 
@@ -321,7 +312,7 @@ def show_changes(screen: Screen, found: list[ChangedValue], *, everything: bool)
 def show_compared(screen: Screen, found: PlansCompared, name: str) -> None:
     """Write cost, noise and expected errors of two plans side by side."""
     screen.heading("Compared", f" with {name}")
-    columns = [Column(""), Column("this plan", right=True), Column("the other", right=True)]
+    columns = [Column(""), *numbers("this plan", "the other")]
     pair = (found.here, found.there)
     screen.table(
         columns,
@@ -351,32 +342,25 @@ def _spent_loss(s: PlanSummary) -> str:
     return figures.loss(privacy.loss_name, Fraction(privacy.loss), Fraction(privacy.delta or 0))
 
 
-def _show_deviations(screen: Screen, title: str, rows: Sequence[ComparedNumber]) -> None:
+def _show_deviations(screen: Screen, title: str, rows: Sequence[DeviationBeside]) -> None:
     """Write the deviations that differ, with the ratio where both plans have one."""
     if not rows:
         return
-    differ = [one for one in rows if one.here != one.there]
+    differ = [one for one in rows if one.stddev != one.other]
     equal = f"{len(rows) - len(differ):,} of {len(rows):,} are equal" if len(differ) < len(rows) else ""
     screen.heading(title, f"; {equal}" if equal else "")
-    columns = [
-        *(Column("level"), Column("query", wraps=True)),
-        *(Column(name, right=True) for name in ("this plan", "the other", "ratio")),
-    ]
+    columns = [Column("level"), Column("query", wraps=True), *numbers("this plan", "the other", "ratio")]
     screen.table(columns, [(one.level, one.query, *_here_there_ratio(one)) for one in differ])
 
 
-def _here_there_ratio(one: ComparedNumber) -> tuple[str, str, str]:
-    here, there = (figures.two_digits(x) if x is not None else "-" for x in (one.here, one.there))
-    ratio = f"{one.there / one.here:.2f}" if one.here and one.there is not None else "-"
+def _here_there_ratio(one: DeviationBeside) -> tuple[str, str, str]:
+    here, there = (figures.two_digits(x) if x is not None else "-" for x in (one.stddev, one.other))
+    ratio = f"{one.other / one.stddev:.2f}" if one.stddev and one.other is not None else "-"
     return here, there, ratio
 
 
 _DIGITS = 4
-
-
 _TAKE = 'A run file has the second kind with mechanism = "optimal"; shares split ε and δ.'
-
-
 _HAS = "This plan has noise of the second kind; its shares split ε and δ."
 
 
@@ -389,10 +373,7 @@ def noise_comparison(planned: Planned, wish: str) -> NoiseCompared:
 def show_noise_comparison(screen: Screen, plan: Plan, found: NoiseCompared) -> None:
     """Write the variances of both kinds, what they keep, and which is better for the plan."""
     screen.heading("Noise compared", f", both at ε {found.epsilon}, δ {found.delta} for all queries together")
-    columns = [
-        *(Column("level"), Column("query", wraps=True)),
-        *(Column(name, right=True) for name in ("Gaussian", "single counts", "ratio")),
-    ]
+    columns = [Column("level"), Column("query", wraps=True), *numbers("Gaussian", "single counts", "ratio")]
     rows = [
         (
             *(one.level, one.query),

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TextIO
 
 ColorChoice = Literal["auto", "always", "never"]
-
-
 _CODES = {
     "bold": "1",
     "dim": "2",
@@ -36,8 +34,6 @@ _ASCII = {
 
 
 GLUE = "\u00a0"  # a space at which a line is not broken
-
-
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -49,8 +45,6 @@ class Span(NamedTuple):
 
 
 Chunk = str | Span
-
-
 OK, FAIL, WARN, PLUS, EXACT = (
     Span("✓", "ok"),
     Span("✗", "fail"),
@@ -170,11 +164,7 @@ def standard_look(argument: TextIO | None, name: Literal["stdout", "stderr"]) ->
 
 
 Line = tuple[Chunk, ...]
-
-
 PROSE = 80  # prose is not wider than this on any screen
-
-
 WRAPPED = 30  # a first column that wraps is at least this wide
 
 
@@ -185,6 +175,11 @@ class Column:
     name: str
     right: bool = False
     wraps: bool = False
+
+
+def numbers(*names: str) -> list[Column]:
+    """Return columns of numbers, set right."""
+    return [Column(name, right=True) for name in names]
 
 
 def line_width(line: Iterable[Chunk], look: StreamLook) -> int:

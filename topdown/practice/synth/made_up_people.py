@@ -89,8 +89,6 @@ def _cut_crowd(part: DrawnPeople, end: int) -> tuple[tuple[Ints, Ints, Ints], Dr
 
 
 CHUNK = 2048  # leaves drawn at a time; fixed, because the numbers depend on it
-
-
 _ROUNDS = 12  # of drawing forbidden people again, before an allowed cell is taken at random
 
 

@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from topdown.errors import ConfigError
+from topdown.file_names import checked_name, refuse_same_file
 from topdown.made_up import write_mark
 from topdown.model import Histogram, Invariants, Schema, base_labels
 from topdown.notebook import card
-from topdown.output_paths import checked_name, new_folder, refuse_same_file
+from topdown.output_paths import new_folder
 from topdown.plan import (
     RunFileAnswers,
     draft_files,
@@ -31,7 +32,6 @@ from topdown.plan import (
     run_file_text,
 )
 from topdown.plan.drafts import default_levels, suggest_limit
-from topdown.plan.settings import Settings
 from topdown.practice.synth.made_up_people import Crowd, Population, people_together
 from topdown.practice.synth.made_up_tree import MadeUpTree, grow_tree
 from topdown.practice.synth.profile import level_shapes, load_profile
@@ -46,8 +46,6 @@ from topdown.practice.synth.public_columns import (
 from topdown.resources import bundled_names, bundled_root, find
 
 LEAVES_AT_ONCE = 1 << 16  # whose rows are made at once
-
-
 Columns = list[Iterable[str]]
 
 
@@ -200,14 +198,8 @@ def _relative_path(name: str, out: Path) -> str:
 
 
 MOST_PEOPLE = 2**31 - 1
-
-
 BASE_RUN = "base.toml"  # run file of the release that the made-up one extends
-
-
 _PEOPLE = re.compile(r"[1-9][0-9]{0,9}")
-
-
 PLAIN_LEVELS = ("region", "district", "block")  # where there are no settings to say otherwise
 
 
@@ -296,9 +288,11 @@ def synth(
     chosen = load_settings(find("settings", settings, here)) if settings else None
     rules_name = invariants or usual or (_rules_of(settings, chosen.invariants) if chosen else "")
     rules = (
-        load_invariants(find("invariants", rules_name, here), noun) if rules_name else _no_invariants(noun)
+        load_invariants(find("invariants", rules_name, here), noun)
+        if rules_name
+        else Invariants("none", "no invariants", noun.name)
     )
-    names, largest = _largest_leaf(levels or _levels_of(chosen))
+    names, largest = _largest_leaf(levels or (default_levels(chosen) if chosen else PLAIN_LEVELS))
     if len(names) < 2 or len(set(names)) < len(names):
         raise ConfigError(
             f"cannot make up a geography with the levels {', '.join(names)}",
@@ -402,14 +396,6 @@ def _rules_of(settings: str, invariants: str) -> str:
     beside = Path(settings).parent / invariants
     own = settings.endswith(".toml") and invariants.endswith(".toml") and beside.is_file()
     return str(beside) if own else invariants
-
-
-def _no_invariants(schema: Schema) -> Invariants:
-    return Invariants("none", "no invariants", schema.name)
-
-
-def _levels_of(settings: Settings | None) -> tuple[str, ...]:
-    return default_levels(settings) if settings else PLAIN_LEVELS
 
 
 def _unread_file(columns: tuple[str, ...], schema: Schema, rules: Invariants) -> tuple[str, ...]:

@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.solve.extend.extension_checks import crossing_answers, extension_verdicts, split_sizes
+    from topdown.solve.extend.extension_checks import (
+        check_stages,
+        crossing_answers,
+        extension_verdicts,
+        split_sizes,
+    )
     from topdown.solve.extend.extension_solver import make_extension_solver
     from topdown.solve.extend.patterns import Patterns, assign_reserves, find_patterns, own_demands
     from topdown.solve.extend.stages import Stage, StageRows, stage_problem, stage_queries

@@ -12,8 +12,8 @@ from math import sqrt
 from typing import Protocol, final
 
 import numpy as np
+import scipy  # which loads its parts when they are first used: a plan needs none
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from topdown.arrays import Floats, Ints
 from topdown.solve.group_constraints import Bounds, FixedTable
@@ -78,7 +78,7 @@ class Dense:
         bound = float((r * r).sum()) / self.curvature
         if bound <= enough:
             return bound
-        return max(float((r * cho_solve(cho_factor(self.hessian), r)).sum()), 0.0)
+        return max(float((r * scipy.linalg.cho_solve(scipy.linalg.cho_factor(self.hessian), r)).sum()), 0.0)
 
 
 def power_method(times: Callable[[Floats], Floats], n: int) -> float:
@@ -176,7 +176,7 @@ class PerChild:
         """Return r'(A + k)^-1 r with k = `least_beyond`, a bound above r'(A + K)^-1 r for r where records may be."""
         del enough
         lower = self.hessian + self.least_beyond * np.eye(len(self.hessian))
-        return max(float((r * cho_solve(cho_factor(lower), r)).sum()), 0.0)
+        return max(float((r * scipy.linalg.cho_solve(scipy.linalg.cho_factor(lower), r)).sum()), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

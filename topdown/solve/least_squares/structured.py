@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy  # which loads its parts when they are first used: a plan needs none
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError
@@ -52,12 +52,14 @@ class Structured:
     supergroup: Ints
 
     @cached_property
-    def matrix(self) -> csr_array:
+    def matrix(self) -> scipy.sparse.csr_array:
         """All queries as one 0/1 matrix (n_answers, n)."""
-        return vstack([summing_matrix(q.label, len(q.weight)) for q in self.queries], format="csr")
+        return scipy.sparse.vstack(
+            [summing_matrix(q.label, len(q.weight)) for q in self.queries], format="csr"
+        )
 
     @cached_property
-    def transposed(self) -> csr_array:
+    def transposed(self) -> scipy.sparse.csr_array:
         """The matrix by row."""
         return self.matrix.T.tocsr()
 
@@ -130,11 +132,11 @@ class Structured:
         return Dense(weighted @ matrix, weighted @ self.target, self.curvature, self.scale)
 
 
-def summing_matrix(label: Ints, n: int, values: Floats | None = None) -> csr_array:
+def summing_matrix(label: Ints, n: int, values: Floats | None = None) -> scipy.sparse.csr_array:
     """Return the matrix that sums rows by label; rows with label -1 are left out."""
     row = np.flatnonzero(label >= 0)
     data = np.ones(len(row)) if values is None else values[row]
-    return csr_array((data, (label[row], row)), shape=(n, len(label)))
+    return scipy.sparse.csr_array((data, (label[row], row)), shape=(n, len(label)))
 
 
 NestedAnswers = list[tuple[Ints, Floats]]  # answer of each row, -1 for none; weight per answer

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     )
     from topdown.solve.rounding.flow_network import (
         UNIT,
-        RoundingNetwork,
         RoundingProblem,
         build_network,
         whole_parts,

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.solve.tree.coverage import LatticeForm, check_intervals, choose_levels, lattice_form
+    from topdown.solve.tree.coverage import (
+        LatticeForm,
+        check_intervals,
+        check_solve,
+        choose_levels,
+        lattice_form,
+    )
     from topdown.solve.tree.normal_equations import LeafPath, Measured, normal_residual_persons
     from topdown.solve.tree.plan_deviations import (
         answer_variance,

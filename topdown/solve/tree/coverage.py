@@ -10,7 +10,7 @@ import numpy as np
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.formats.common import EstimateOfLevel
-from topdown.model import parse_query
+from topdown.model import parse_query, public_constraints
 from topdown.plan import LevelPlan, Plan, PublicContext
 from topdown.solve.lattice import Information, Lattice, information, make_lattice
 from topdown.solve.tree.tree_estimate import open_values
@@ -205,3 +205,40 @@ def _groups(context: PublicContext, depth: int) -> Iterator[tuple[str, Ints]]:
 def _cuts(lattice: Lattice, labels: Ints) -> bool:
     here = labels[lattice.cell]
     return bool((here != here[:, :1]).any())
+
+
+MOST_PIECES = 2**20  # that the limits of one area are added up from, and its flow network is made of
+
+
+def check_solve(context: PublicContext) -> None:
+    """Refuse a plan that asks for what its solve cannot do.
+
+    Args:
+        context: plan and public facts.
+
+    Raises:
+        ConfigError: C211 no intervals, see `check_intervals`; C235 the limits of the root have too many pieces.
+    """
+    check_intervals(context)
+    check_pieces(context)
+
+
+def check_pieces(context: PublicContext) -> None:
+    """Refuse a plan whose root has limits of more than `MOST_PIECES` pieces; no other area has more (ConfigError C235).
+
+    Extensions keep no limits: their base tables say what each area holds.
+
+    Cost: nothing for trees of fewer leaves; a piece is one leaf, or several.
+    """
+    plan, geography = context.plan, context.geography
+    if plan.base is not None or len(geography.leaves) <= MOST_PIECES:
+        return
+    constraints = public_constraints(plan.schema, plan.invariants, geography, context.rules)
+    reasons = constraints.form.needed[0]
+    if reasons and (n_pieces := constraints.n_pieces(0, 0)) > MOST_PIECES:
+        raise ConfigError(
+            f"what {geography.root.codes[0]} can hold is a sum of {n_pieces:,} pieces; {MOST_PIECES:,} are the most",
+            code="C235",
+            fix="leave out upper bounds and nested bounds, keep totals exact further up, or make a release for each "
+            "part of the country; nothing was spent",
+        )
