@@ -40,7 +40,7 @@ def made(tmp_path_factory):
 
 @pytest.mark.parametrize("by_job", [False, True])
 @pytest.mark.parametrize(
-    "seed", [10, 11, 12, 13, *(pytest.param(s, marks=pytest.mark.slow) for s in range(14, 24))]
+    "seed", [10, 13, *(pytest.param(s, marks=pytest.mark.slow) for s in (11, 12, *range(14, 24)))]
 )
 def test_the_base_table_and_the_constraints_hold(tmp_path: Path, seed: int, *, by_job: bool) -> None:
     """Whatever the noise: every base count the same at every leaf, no zero or bound broken, all roundings proved."""

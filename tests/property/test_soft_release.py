@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
+from tests.helpers.depth import repeats
 from tests.helpers.extension import INVARIANTS, make_land
 from topdown.app import generate_release
 from topdown.formats import Broken, Solve, json_bytes
@@ -80,9 +81,10 @@ def check_levels(document: Solve) -> None:
         assert repair.distance % 2 == 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("policy", ["none", *policies.POLICIES])
 @given(seed=st.integers(0, 1_000_000), size=st.sampled_from([0.3, 3.0]))
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=repeats(1, 5), deadline=None)
 def test_every_policy_keeps_promises_and_rules(policy: str, seed: int, size: float) -> None:
     """Soft rules may never cost a hard promise, and no leaf may break one without being listed."""
     with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from tests.helpers import policies, solved
-from tests.helpers.depth import DEPTH
+from tests.helpers.depth import DEPTH, repeats
 from topdown.errors import ConfigError, InfeasibleError, InternalError
 from topdown.model import split_polytopes as polytopes
 from topdown.solve import release_facts as level_facts
@@ -22,7 +22,7 @@ from topdown.solve.implied import plan_verdicts
 @pytest.mark.deep
 @pytest.mark.parametrize("policy", policies.POLICIES | policies.ONE_OF_EACH)
 @given(seed=st.integers(0, 1_000_000), size=st.sampled_from([0.3, 3.0]))
-@settings(max_examples=4 * DEPTH, deadline=None)
+@settings(max_examples=repeats(2, 16), deadline=None)
 def test_every_policy_keeps_every_promise(policy: str, seed: int, size: float) -> None:
     """Whatever the noise, every promise holds at every level, all is optimal, and the failsafe rests."""
     with tempfile.TemporaryDirectory() as folder:
@@ -114,8 +114,9 @@ def test_the_failsafe_is_used_and_names_what_conflicts(
             census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census)
         )
         uses += result.document.failsafe
-    assert uses
-    assert any("at least two people per dormitory" in use.constraints for use in uses)
+        if any("at least two people per dormitory" in use.constraints for use in uses):
+            return
+    pytest.fail(f"none of {len(uses)} uses of the failsafe names the bound that it is made for")
 
 
 def test_one_or_two_workers_report_the_same_failsafe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

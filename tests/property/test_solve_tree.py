@@ -19,8 +19,9 @@ from topdown.plan import prepare
 from topdown.solve import Solved, solve_answers, try_exact_statistics
 
 
+@pytest.mark.deep
 @given(st.integers(0, 1_000_000), st.sampled_from([0.0, 0.3, 3.0]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=repeats(20, 80), deadline=None)
 def test_every_release_keeps_every_promise(seed: int, size: float) -> None:
     """Whatever the noise: whole, nonnegative, exact total, open cells only, lower bounds, all optimal."""
     with tempfile.TemporaryDirectory() as folder:
