@@ -27,7 +27,10 @@ from topdown.verify import verify
 
 EXACT = "exact statistics"
 BLOCKS, COUNTIES = "measurements/exact-001.parquet", "measurements/exact-002.parquet"
-WITH_TABLES = [name for name, more in policies.POLICIES.items() if "[[exact]]" in more]
+WITH_TABLES = [
+    pytest.param(name, marks=[pytest.mark.slow] if i % 3 else [])
+    for i, name in enumerate(name for name, more in policies.POLICIES.items() if "[[exact]]" in more)
+]
 
 
 @pytest.mark.parametrize("policy", WITH_TABLES)

@@ -5,11 +5,13 @@ import random
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from pgsr import verify
+from pgsr.group_checks import exchange_gain_plain
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, edit_document, released, seal
 from tests.helpers.small_release import rewrite_table
 from topdown.errors import TopdownError
@@ -160,6 +162,9 @@ def test_a_file_that_the_manifest_lists_but_no_release_has_is_found(copy):
         ("certificate.json", lambda d: d["levels"][0].update(parameter="1e99999999")),
         ("certificate.json", lambda d: d["levels"][0].update(parameter="0")),
         ("certificate.json", lambda d: d["privacy"].update(claimed="1/0")),
+        ("certificate.json", lambda d: d.update(journal="0" * 32)),
+        ("certificate.json", lambda d: d.update(total=7)),
+        ("certificate.json", lambda d: d.pop("sizes")),
         ("measurements/exact.json", lambda d: d.update(total=7)),
         ("measurements/journal.json", lambda d: d.update(journal="0" * 32)),
     ],
@@ -244,3 +249,38 @@ def test_a_simulation_is_no_release(made, tmp_path):
         assert (caught.value.code, caught.value.exit_code) == ("C122", 2)
     with pytest.raises(TopdownError):
         verify(Path("a\0b"))
+
+
+def _moved_count(folder, region, by):
+    """Move groups of a region between its first two sizes, and seal the release anew."""
+    table = parquet.read_table(folder / "counts.parquet")
+    counts = table.column("count").to_numpy().copy()
+    counts[region * 5 : region * 5 + 2] += by
+    position = table.schema.get_field_index("count")
+    rewrite_table(folder / "counts.parquet", table.set_column(position, "count", pa.array(counts)))
+    seal(folder)
+    return folder
+
+
+def test_counts_that_do_not_add_up_are_found(copy):
+    """A resealed but inconsistent table."""
+    assert "hierarchy" in found(_moved_count(copy, 1, [1, -1]))
+
+
+def test_a_negative_count_and_a_wrong_total_are_found(copy):
+    """Validity and faithfulness are separate checks."""
+    assert {"whole numbers", "hierarchy", "total"} <= found(_moved_count(copy, 0, [-100, 7]))
+
+
+def test_exchange_check_rejects_a_worse_table():
+    """The optimality check must be able to fail."""
+    parent = np.array([-1, 0, 0])
+    answers = np.array([[2, 3, 0], [1, 0, 1]])
+    assert exchange_gain_plain(parent, answers, np.array([[3, 3, 0], [1, 0, 1]]))[0] <= 0
+    assert exchange_gain_plain(parent, answers, np.array([[3, 0, 3], [1, 0, 1]]))[0] > 0
+
+
+def test_a_folder_that_is_no_release_is_refused(tmp_path):
+    """An empty list of checks would look like a pass."""
+    with pytest.raises(TopdownError):
+        verify(tmp_path)

@@ -219,6 +219,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 ODD = (None, True, -1, 2**70, 1.5, "", "x", [], {}, "1/0", [[]])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", JSON_FILES[:3] + JSON_FILES[4:])
 def test_wrong_values_anywhere(copy: Path, name: str) -> None:
     """A value of another type or size, anywhere in a JSON file, must end in a finding of a named check."""
@@ -226,7 +227,7 @@ def test_wrong_values_anywhere(copy: Path, name: str) -> None:
     original = json.loads(path.read_text(encoding="utf-8"))
     draw = random.Random(name)
     where = list(places(original))
-    for place in draw.sample(where, min(60, len(where))):
+    for place in draw.sample(where, min(repeats(20, 120), len(where))):
         document = json.loads(json.dumps(original))
         inner = document
         for key in place[:-1]:

@@ -10,7 +10,7 @@ from tests.helpers.ledgers import n_intents
 from tests.helpers.odd_extensions import write_odd_extension
 from tests.helpers.odd_plans import write_odd_run
 
-SOME, MANY = range(2000, 2008), range(3000, 3320)
+SOME, MANY = range(2000, 2004), range(3000, 3320)
 WITH_WINGS = range(8000, 8060)  # with estimates of the whole tree, intervals, the best noise
 EXTENDED, FIRST_EXTENDED = (5392,), 6000
 MANY_EXTENDED = int(os.environ.get("ODD_EXTENSIONS", "8"))  # each takes seconds

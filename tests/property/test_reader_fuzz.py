@@ -7,12 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgsr import Sizes, hierarchy_of
 from pgsr.group_tables import leaf_counts, public_totals, read_groups, read_hierarchy
 from tests.cli.conftest import LEAVES, PERSONS
+from tests.helpers.depth import repeats
 from topdown.errors import TopdownError
 from topdown.inputs import TableColumn, TableProblem, TableReader, read_header, read_table, text_columns
 from topdown.measure import RecordsForm, Refused, read_records
@@ -24,7 +26,7 @@ GROUPS = "region,size,count\nA,1,3\nA,2,2\nB,1,4\n"
 HIERARCHY = "region,parent,level\nT,,top\nA,T,leaf\nB,T,leaf\n"
 REGIONS = hierarchy_of([("T", "", "top"), ("A", "T", "leaf"), ("B", "T", "leaf")])
 NAMES = ("geocode", "dwelling", "sex", "age")
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=repeats(30, 150), deadline=None)
 
 
 @st.composite
@@ -62,6 +64,7 @@ def plain_rows(data: bytes) -> list[dict[str, str]]:
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
+@pytest.mark.deep
 @given(mutated(PERSONS))
 @FEW
 def test_records_are_read_as_another_reader_reads_them(data):
@@ -84,6 +87,7 @@ def test_records_are_read_as_another_reader_reads_them(data):
     assert [row["geocode"] for row in rows] == codes
 
 
+@pytest.mark.deep
 @given(mutated(LEAVES))
 @FEW
 def test_leaves_are_read_or_refused(data):
@@ -99,6 +103,7 @@ def test_leaves_are_read_or_refused(data):
     assert sum(int(row["homes"]) for row in rows) == facts.columns["homes"].sum()
 
 
+@pytest.mark.deep
 @given(mutated(GROUPS))
 @FEW
 def test_groups_are_read_as_another_reader_reads_them(data):
@@ -112,6 +117,7 @@ def test_groups_are_read_as_another_reader_reads_them(data):
     assert sum(int(row["count"]) for row in rows) == found.sum()
 
 
+@pytest.mark.deep
 @given(mutated(HIERARCHY))
 @FEW
 def test_hierarchies_and_totals_are_read_or_refused(data):
@@ -121,6 +127,7 @@ def test_hierarchies_and_totals_are_read_or_refused(data):
             assert read(on_disk(data, "table.csv"))
 
 
+@pytest.mark.deep
 @given(
     st.lists(st.text(alphabet='a,"\n\r ', max_size=8), min_size=1, max_size=8),
     st.sampled_from(["\n", "\r\n"]),
@@ -135,6 +142,7 @@ def test_every_text_that_is_quoted_rightly_is_read(texts, end):
     assert texts == read_table(path, text_columns("id", "note")).texts("note")
 
 
+@pytest.mark.deep
 @given(
     st.binary(max_size=60)
     | st.lists(st.sampled_from(["a\n", '"', '"a\n"\n', '"\r"\r\n', '"""a"\n', "é"])).map(

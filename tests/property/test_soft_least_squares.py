@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.test_least_squares_backends import SHAPES, make_problem
-from tests.helpers.depth import DEPTH
+from tests.helpers.depth import DEPTH, repeats
 from topdown.errors import InternalError
 from topdown.solve.least_squares import (
     PRICE,
@@ -89,11 +89,12 @@ def check_agree(problem: Problem, one: Solution, two: Solution) -> None:
     np.testing.assert_allclose(one.z, two.z, atol=3e-5)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("feasible", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_solvers_agree(shape: str, *, feasible: bool) -> None:
     """Solvers without common code, one of which sees rules as slack variables, must reach one certified optimum."""
-    for seed in range(200, 205):
+    for seed in range(200, 200 + repeats(2, 10)):
         problem = with_rules(make_problem(seed, **SHAPES[shape]), seed + 1, feasible=feasible, times=(1, 2))
         found, residual = solve(problem)
         assert residual_persons(problem, found) <= residual <= TARGET_PERSONS

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
+from tests.helpers.depth import repeats
 from tests.helpers.extension import INVARIANTS, make_land
 from topdown.app import generate_release
 from topdown.formats import Broken, Solve, json_bytes
@@ -80,9 +81,10 @@ def check_levels(document: Solve) -> None:
         assert repair.distance % 2 == 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("policy", ["none", *policies.POLICIES])
 @given(seed=st.integers(0, 1_000_000), size=st.sampled_from([0.3, 3.0]))
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=repeats(1, 5), deadline=None)
 def test_every_policy_keeps_promises_and_rules(policy: str, seed: int, size: float) -> None:
     """Soft rules may never cost a hard promise, and no leaf may break one without being listed."""
     with tempfile.TemporaryDirectory() as folder:
@@ -147,14 +149,6 @@ def test_one_or_two_workers_give_the_same_bytes(tmp_path: Path) -> None:
         assert getattr(one.leaves.whole(), name).tobytes() == getattr(two.leaves.whole(), name).tobytes()
 
 
-def test_without_rules_nothing_is_said_of_them(tmp_path: Path) -> None:
-    """Documents of invariants without soft rules must stay as they were."""
-    census = policies.make_census(tmp_path, 1, policies.BLOCKS)
-    document = release(census, 2, 1.0).document
-    assert not document.comparisons
-    assert b"n_enforced" not in json_bytes(document)
-
-
 KIND, JOB, _, YEARS = np.unravel_index(np.arange(6 * 2 * 2 * 6), (6, 2, 2, 6))
 MORE_ROWS = {
     "no more workers": (JOB == 1) - 1 * (JOB == 0),
@@ -210,9 +204,3 @@ def test_an_extension_keeps_the_base_and_the_rules(tmp_path: Path, seed: int, *,
     assert (
         sum(level.n_enforced for level in document.comparisons.levels) > 0
     )  # or nothing was put to the test
-
-
-def test_an_extension_without_rules_says_nothing_of_them(tmp_path: Path) -> None:
-    """The document of an extension without soft rules must stay as it was."""
-    document, _, _ = extended(tmp_path, 10, by_job=False, rules=False)
-    assert not document.comparisons

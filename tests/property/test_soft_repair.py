@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from tests.helpers import policies
+from tests.helpers.depth import repeats
 from topdown.formats import Broken, Repair
 from topdown.model import Schema
 from topdown.plan import PublicContext
@@ -118,9 +119,10 @@ def repair(context: PublicContext, leaf: int, table: np.ndarray) -> tuple[np.nda
     return out, tally
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("policy", POLICIES)
 @given(seed=st.integers(0, 1_000_000), names=st.sets(st.sampled_from(sorted(RULES)), min_size=1, max_size=3))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=repeats(5, 24), deadline=None)
 def test_a_repair_is_the_smallest_of_all(policy: str, seed: int, names: set[str]) -> None:
     """Whatever the leaf, no table that keeps everything is nearer, and a leaf is given up only if there is none."""
     rng, order = np.random.default_rng(seed), sorted(names)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import repeats
 from tests.helpers.problems import limits_around, rounding_of_stage
 from tests.oracles import solver_twins as reference
 from topdown.solve import FixedTable, LowerBounds, SubsetLimits
@@ -126,9 +127,10 @@ def draw(seed: int, kind: str) -> RoundingProblem:
     return problem
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=SEEDS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=repeats(12, 60), deadline=None)
 def test_rounding_breaks_rules_least_then_costs_least(kind: str, seed: int) -> None:
     """No rounding at all may break the rules by less, and none that breaks them as little may be closer."""
     problem = draw(seed, kind)

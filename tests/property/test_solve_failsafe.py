@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
+from tests.helpers.depth import repeats
 from topdown.model import ConstraintSystem, SplitConstraints, split_constraints
 from topdown.model import split_polytopes as polytopes
 from topdown.plan import PublicContext
@@ -57,8 +58,9 @@ def crowded(census: solved.Census, seed: int) -> Node:
     return Node(0, cells[counts > 0], counts[counts > 0])
 
 
+@pytest.mark.deep
 @given(seeds)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=repeats(25, 120), deadline=None)
 def test_the_conflict_is_the_smallest(seed: int) -> None:
     """Every set of constraints is tried by brute force; a report that names too many or too few misleads the reader."""
     with tempfile.TemporaryDirectory() as folder:
@@ -101,8 +103,9 @@ def test_beyond_the_limit_the_conflict_is_irreducible_and_says_so(
         assert can_split(polytopes_under(census.context, rest), 2, children, county)
 
 
+@pytest.mark.deep
 @given(seeds)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=repeats(20, 80), deadline=None)
 def test_the_mended_table_splits_and_no_closer_one_does(seed: int) -> None:
     """The report says by how many records a table had to change; two records fewer must not have been enough."""
     with tempfile.TemporaryDirectory() as folder:
@@ -130,8 +133,9 @@ def test_the_mended_table_splits_and_no_closer_one_does(seed: int) -> None:
                 assert not can_split(whole, 2, children, Node(0, one[0], one[1]))
 
 
+@pytest.mark.deep
 @given(seeds)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=repeats(10, 50), deadline=None)
 def test_populations_never_change(seed: int) -> None:
     """Whoever reads a county's population reads what was solved for it, failsafe or not."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

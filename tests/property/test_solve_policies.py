@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from tests.helpers import policies, solved
-from tests.helpers.depth import DEPTH
+from tests.helpers.depth import DEPTH, repeats
 from topdown.errors import ConfigError, InfeasibleError, InternalError
 from topdown.model import split_polytopes as polytopes
 from topdown.solve import release_facts as level_facts
@@ -22,7 +22,7 @@ from topdown.solve.implied import plan_verdicts
 @pytest.mark.deep
 @pytest.mark.parametrize("policy", policies.POLICIES | policies.ONE_OF_EACH)
 @given(seed=st.integers(0, 1_000_000), size=st.sampled_from([0.3, 3.0]))
-@settings(max_examples=4 * DEPTH, deadline=None)
+@settings(max_examples=repeats(2, 16), deadline=None)
 def test_every_policy_keeps_every_promise(policy: str, seed: int, size: float) -> None:
     """Whatever the noise, every promise holds at every level, all is optimal, and the failsafe rests."""
     with tempfile.TemporaryDirectory() as folder:
@@ -114,8 +114,9 @@ def test_the_failsafe_is_used_and_names_what_conflicts(
             census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census)
         )
         uses += result.document.failsafe
-    assert uses
-    assert any("at least two people per dormitory" in use.constraints for use in uses)
+        if any("at least two people per dormitory" in use.constraints for use in uses):
+            return
+    pytest.fail(f"none of {len(uses)} uses of the failsafe names the bound that it is made for")
 
 
 def test_one_or_two_workers_report_the_same_failsafe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,17 +127,6 @@ def test_one_or_two_workers_report_the_same_failsafe(tmp_path: Path, monkeypatch
     one, two = (solve_answers(census.context, answers, exact, workers=n) for n in (1, 2))
     assert one.document == two.document
     np.testing.assert_array_equal(one.leaves.whole().count, two.leaves.whole().count)
-
-
-def test_an_impossible_block_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
-    """People demanded where nobody may live: the plan must name the block and the constraints."""
-    shut = policies.MIXED.replace('columns = ["homes"]', 'columns = ["barracks"]')
-    more = policies.WOMEN + shut
-    with pytest.raises(InfeasibleError) as caught:
-        policies.make_census(tmp_path, 1, more, n_blocks=40)
-    assert caught.value.code == "I014"
-    assert caught.value.node is not None
-    assert ("constraint", "at least one woman in each dormitory") in caught.value.details
 
 
 def test_totals_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
@@ -153,14 +143,6 @@ def test_totals_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InfeasibleError) as caught:
         solve_answers(census.context, answers, {"block": block})
     assert caught.value.code == "I013"
-
-
-def test_crossing_bounds_are_refused(tmp_path: Path) -> None:
-    """Bounds that overlap without nesting are not a flow and have no complete limits; say so before the noise."""
-    men = policies.OLD_AT_HOME.replace('dwelling = ["home"], age = ["65_plus"]', 'sex = ["male"]')
-    with pytest.raises(ConfigError) as caught:
-        policies.make_census(tmp_path, 1, policies.OLD_AT_HOME + men)
-    assert caught.value.code == "C073"
 
 
 REFUSED = {  # what no complete split is known for, and the two constraints that must be named
@@ -195,13 +177,6 @@ def test_exact_tables_without_complete_split_are_refused(case: str, tmp_path: Pa
         policies.make_census(tmp_path, 1, more)
     assert caught.value.code == "C033"
     assert all(name in str(caught.value) for name in names)
-
-
-def test_leaf_tables_that_cross_bounds_are_refused(tmp_path: Path) -> None:
-    """At the leaves answers are bounds like others, and must be nested or disjoint."""
-    with pytest.raises(ConfigError) as caught:
-        policies.make_census(tmp_path, 1, policies.BLOCKS.replace('"total"', '"sex"'))
-    assert caught.value.code == "C073"
 
 
 @pytest.mark.parametrize("policy", ["land ages", "county dwellings", "county and land cross"])

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import repeats
 from tests.helpers.solved import make_census
 from tests.helpers.whole_records import whole_histogram
 from topdown.inputs import LabelIndex, file_formats
@@ -70,8 +71,9 @@ def found_by(read, path: Path, census, form: RecordsForm) -> object:
     return packed.key.tolist(), packed.count.tolist()
 
 
+@pytest.mark.deep
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=repeats(25, 120), deadline=None)
 def test_streamed_records_are_the_whole_table(census, data):
     """A batch lost, doubled or put at another place is people lost; a refusal must name the same rows."""
     rows = data.draw(st.permutations(rows_of(census)))

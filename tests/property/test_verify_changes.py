@@ -97,7 +97,7 @@ def derive(case: Chain, neighbours: str, queries: tuple[str, ...] = ("total",)):
 @pytest.mark.deep
 @pytest.mark.parametrize("neighbours", ["bounded", "add_remove"])
 @given(case=chains())
-@budget(max_examples=100 * DEPTH, deadline=None)
+@budget(max_examples=50 * DEPTH, deadline=None)
 def test_own_statuses_are_those_of_every_pair(case: Chain, neighbours: str) -> None:
     """If verify called protected what shows, it would pass a certificate that says so too."""
     own = derive(case, neighbours)

@@ -23,7 +23,7 @@ from tests.helpers.small_release import (
 )
 from topdown.verify import differences, tally, verify
 
-CALM = settings(deadline=None, max_examples=10 * DEPTH, derandomize=True)
+CALM = settings(deadline=None, max_examples=6 * DEPTH, derandomize=True)
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,11 @@
 
 from fractions import Fraction
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.depth import repeats
 from topdown.privacy.accountant import Composition
 from topdown.verify import MovedCounts, loss_of
 
@@ -14,8 +16,9 @@ NARROW = 1e-9  # what the accountant encloses more widely says nothing of verify
 NEAR = Fraction(1, 10**5)
 
 
+@pytest.mark.deep
 @given(GROUPS, st.sampled_from([2, 5, 10]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=repeats(12, 60), deadline=None)
 def test_sums_of_noise_hold_the_true_loss_and_are_narrow(
     groups: list[tuple[Fraction, int, int]], digits: int
 ) -> None:

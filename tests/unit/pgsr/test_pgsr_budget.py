@@ -28,12 +28,6 @@ def test_scales_are_those_of_the_paper():
     assert (Fraction(6),) * 3 == calibrate("tail", TREE, Sizes(5), Budget("1/2"), ("move", "new")).parameters
 
 
-def test_new_groups_make_cumulative_counts_n_times_dearer():
-    """Why tail counts are the default: the same protection with N times less noise."""
-    plan = calibrate("cumulative", TREE, Sizes(5), Budget("1/2"), ("move", "new"))
-    assert (Fraction(30),) * 3 == plan.parameters
-
-
 def test_chain_needs_the_number_of_regions():
     """The correct chain has scale |R_l| L / eps at level l."""
     plan = calibrate("chain", CENSUS, Sizes(1000), Budget(Fraction(1)))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.policies import inexact_toy
 from tests.helpers.solved import toy_run
-from topdown.errors import ConfigError, DataError, InfeasibleError
+from topdown.errors import ConfigError, DataError
 from topdown.formats import parse_exact
 from topdown.plan import RunFileAnswers, load_settings, plan_from_document, prepare, run_file_text
 from topdown.resources import bundled_names, bundled_root, find
@@ -128,19 +128,6 @@ def test_a_plan_of_another_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="an older version") as caught:
         plan_from_document(old)
     assert (caught.value.code, caught.value.fix[-24:]) == ("C016", "the version that made it")
-
-
-def test_public_facts_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
-    """A leaf that demands people where none may be has no solution; that must be said before anything is spent."""
-    invariants = (ROOT / "invariants" / "toy.toml").read_text()
-    odd = invariants.replace('column = "dormitories"\nper = 2', 'column = "barracks"\nper = 2')
-    assert odd != invariants
-    (tmp_path / "odd.toml").write_text(odd)
-    text = toy_run().replace('invariants = "toy"', 'invariants = "odd.toml"', 1)
-    with pytest.raises(InfeasibleError) as caught:
-        prepare(write(tmp_path, text))
-    assert caught.value.code == "I014"
-    assert caught.value.node == "102"
 
 
 @pytest.mark.parametrize("value", [0.5, True, "1.5", "1/0", "-1", "", None, "1e3", -2])
