@@ -167,12 +167,12 @@ def test_the_checker_rejects_publishing_before_the_commit(monkeypatch):
     """If parts got their readers' names early, uncommitted noise could be used."""
     original = Ledger.commit
 
-    def late(self: Ledger, commit):
+    def late(self: Ledger, *commit: object):
         work = late.disk
         for part in PARTS:
             name = next(n for n in work.names(OUT / part.level) if n.startswith(part.name))
             work.rename(OUT / part.level / name, OUT / part.level / f"{part.name}.parquet")
-        return original(self, commit)
+        return original(self, *commit)
 
     def protocol(disk: ModelDisk, world: World) -> None:
         late.disk = disk

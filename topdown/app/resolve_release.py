@@ -96,7 +96,6 @@ def _measured_before(out: Path, context: PublicContext) -> MeasureResult:
         n_attempts=len(intents),
         drawn={},
         n_adopted=n_parts,
-        ledger_head=book.head,
     )
 
 

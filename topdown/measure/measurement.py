@@ -54,20 +54,14 @@ def write_public_side(out: Path, prepared: PreparedRun, disk: Disk) -> None:
     disk.sync_folder(out / "public")
     if prepared.base is not None:
         _copy_base(out, prepared, prepared.base, disk)
-    part = out / "plan.json.tmp"
-    disk.write_new(part, plan_file(context.plan))
-    disk.rename(part, out / "plan.json")
-    disk.sync_folder(out)
+    disk.replace(out / "plan.json", plan_file(context.plan))
 
 
 def _copy_base(out: Path, prepared: PreparedRun, base: BaseFiles, disk: Disk) -> None:
     check_same_base(prepared.plan, base)
     for path, data in base.bytes_of().items():
         disk.make_folder((out / path).parent)
-        part = out / f"{path}.tmp"
-        disk.write_new(part, data)
-        disk.rename(part, out / path)
-        disk.sync_folder((out / path).parent)
+        disk.replace(out / path, data)
 
 
 class PartDrawer:
@@ -132,7 +126,6 @@ class MeasureResult:
         n_attempts: intents charged; 1 without a crash.
         drawn: SHA-256 of the parts drawn now, by path in the folder.
         n_adopted: parts kept from before: all, if it was complete already.
-        ledger_head: SHA-256 of the ledger's last line, for the certificate.
 
     """
 
@@ -142,7 +135,6 @@ class MeasureResult:
     n_attempts: int
     drawn: Mapping[str, str]
     n_adopted: int
-    ledger_head: str
 
     @property
     def n_drawn(self) -> int:
@@ -201,7 +193,6 @@ def measure(
         n_attempts=len(receipt.charges),
         drawn=receipt.drawn,
         n_adopted=len(work.parts) - len(receipt.drawn),
-        ledger_head=receipt.head,
     )
 
 

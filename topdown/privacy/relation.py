@@ -36,26 +36,34 @@ class CountQuery(Protocol):
 
 @dataclass(frozen=True)
 class StatedChange:
-    """One kind of change that a statement about a whole relation has a row for.
+    """One kind of change that a statement has a row for.
 
     Args:
-        kind: presence, everything, or step (one step of a relation that is named by its steps).
+        kind: of a record; or step, one of a relation that is named by its steps.
         name: of the row.
         asked: what an attacker must tell.
         fit: how it goes on where what is exact or public follows.
         neighbours: relation whose change it is; see `steps_between`.
+        known: what the attacker knows of the record, beside all other ones.
     """
 
-    kind: RecordChange | Literal["step"]
+    kind: SecretKind | Literal["step"]
     name: str
     asked: str
     fit: str
     neighbours: str
+    known: str = ""
 
     def sentence(self, reader: str, unit: str, facts: str, times: int) -> str:
-        """Return the sentence to quote of a reader who knows some facts and is right at most `times` times in 100."""
+        """Return the sentence to quote of a reader who is right at most so many times in 100.
+
+        Args:
+            reader: "Someone who reads only this release". unit: of privacy. times: right choices in 100, rounded up.
+            facts: that the answers fit; empty if there are none.
+        """
+        fit = f", {self.fit} {facts}" if facts else ""
         return (
-            f"{reader}, knows every other {unit}'s answers, and must tell {self.asked}, {self.fit} {facts}, chooses "
+            f"{reader}, knows every other {unit}'s answers{self.known}, and must tell {self.asked}{fit}, chooses "
             f"rightly at most {times} times in 100; a coin gives 50."
         )
 
@@ -211,11 +219,21 @@ def stated_changes(neighbours: str, unit: str) -> tuple[StatedChange, ...]:
     if neighbours not in RELATIONS:
         asked = f"which of two data sets one step apart ({neighbours}) is the true one"
         return (StatedChange("step", f"one step of {neighbours}", asked, "both of which fit", neighbours),)
-    words: dict[RecordChange, tuple[str, str]] = {
-        "presence": (f"whether one {unit}'s answers were there at all", "where both fit"),
-        "everything": (f"which of two answers one {unit} gave", "both of which fit"),
-    }
-    return tuple(
-        StatedChange(kind, f"one {unit}, {kind}", *words[kind], _only(kind).name)
-        for kind in RELATIONS[neighbours].stated
-    )
+    return tuple(stated_change(kind, "", unit) for kind in RELATIONS[neighbours].stated)
+
+
+def stated_change(kind: SecretKind, of: str, unit: str) -> StatedChange:
+    """Return what is stated of a change of one record; `of`: the attribute, or the level, that it is about."""
+    fit, replaced = "both of which fit", _only("everything").name
+    if kind == "attribute":
+        known = f" and all of one {unit}'s but {of}"
+        return StatedChange(kind, f"{of} only", "which of two values that is", fit, replaced, known)
+    if kind == "within_level":
+        place = f"place within one {of}"
+        known = f" and all of one {unit}'s but the {place}"
+        return StatedChange(kind, place, "which of two places that is", fit, replaced, known)
+    name = f"one {unit}, {kind}"
+    if kind == "everything":
+        return StatedChange(kind, name, f"which of two answers one {unit} gave", fit, replaced)
+    asked = f"whether one {unit}'s answers were there at all"
+    return StatedChange(kind, name, asked, "where both fit", _only(kind).name)

@@ -164,11 +164,6 @@ class Sampler:
         self.bits = bits
         self._table: Table | None = table_of(law, widths) if has_table(law) else None
 
-    @property
-    def is_release(self) -> bool:
-        """Whether the outcomes may be released: False if a seed decides them."""
-        return self.bits.is_release
-
     def draw(self, n: int) -> npt.NDArray[np.int32]:
         """Draw n >= 0 outcomes as a new int32 array.
 

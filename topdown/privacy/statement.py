@@ -39,7 +39,7 @@ from topdown.privacy.accountant import (
 from topdown.privacy.accountant import conversions as zcdp
 from topdown.privacy.exact_values import Enclosure, Threshold, delta_of, positive, significant
 from topdown.privacy.laws import LAWS, Weights
-from topdown.privacy.relation import n_counts_moved
+from topdown.privacy.relation import StatedChange, n_counts_moved, stated_change
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,9 @@ class Claim:
     exact: tuple[str, ...] = ()
     level: int = -1
 
-    def name(self, unit: str) -> str:
-        """Return the row's name, for a unit of privacy."""
-        return {
-            "presence": f"one {unit}, presence",
-            "everything": f"one {unit}, everything",
-            "attribute": f"{self.of} only",
-            "within_level": f"place within one {self.of}",
-        }[self.kind]
+    def stated(self, unit: str) -> StatedChange:
+        """Return its words, for a unit of privacy."""
+        return stated_change(self.kind, self.of, unit)
 
 
 @dataclass(frozen=True)
@@ -138,7 +133,6 @@ EVERY_DELTA = "0"  # where pure epsilon is stated
 QUARTERS = tuple(Fraction(n, 4) for n in (1, 2, 3, 4))  # of epsilon, where composed deltas are stated
 _DELTA_DIGITS = 6
 WIDE = Fraction(1, 10**6)  # of a point of the curve
-_COIN = "a coin gives 50"
 
 
 @dataclass(frozen=True)
@@ -251,19 +245,9 @@ def attribute_rows(
 
 def attack_sentence(times: int, claim: Claim = EVERYTHING, words: StatementWords = PLAIN) -> str:
     """Return the sentence an official can quote, of an attacker who is right at most so many times in 100."""
-    unit = words.unit
     exact = claim.exact if claim.status == "conditional" else ()
-    both = f", both of which fit {_conditions(exact, words)}," if _conditions(exact, words) else ","
-    knows = f"Someone who reads only {words.reads}, knows every other {unit}'s answers"
-    asked = {
-        "presence": f", and must tell whether one {unit}'s answers were there at all"
-        + both.replace("both of which fit", "where both fit"),
-        "everything": f", and must tell which of two answers one {unit} gave{both}",
-        "attribute": f" and all of one {unit}'s but {claim.of}, and must tell which of two values that is{both}",
-        "within_level": f" and all of one {unit}'s but the place within one {claim.of}, and must tell which of two "
-        f"places that is{both}",
-    }[claim.kind]
-    return f"{knows}{asked} chooses rightly at most {times} times in 100; {_COIN}."
+    reader = f"Someone who reads only {words.reads}"
+    return claim.stated(words.unit).sentence(reader, words.unit, _conditions(exact, words), times)
 
 
 def accuracy_percent(best_guess: Enclosure) -> int:
@@ -311,7 +295,7 @@ def _attribute_row(
 ) -> Document:
     claim = secret.claim
     head = {
-        "name": claim.name(words.unit),
+        "name": claim.stated(words.unit).name,
         "kind": claim.kind,
         "status": claim.status,
         "exact": list(claim.exact),

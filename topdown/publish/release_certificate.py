@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Decimal
-from decimal import Context as Rounding
 from fractions import Fraction
 from importlib import metadata
 from pathlib import Path
@@ -35,6 +33,7 @@ from topdown.plan import Plan, PublicContext, ReleaseChain
 from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles, carried_paths
 from topdown.plan.settings import UNANSWERED
+from topdown.privacy.accountant import bun_steinke
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.laws import law_of_mechanism
 from topdown.privacy.ledger import Book, read_book
@@ -155,7 +154,7 @@ def change_statuses(policy: ReleaseChain) -> list[ChangeStatus]:
     """Return what exact statistics say of each change, in words."""
     unit = policy.plan.schema.unit
     return [
-        ChangeStatus(name=c.name(unit), kind=c.kind, status=c.status, exact=list(c.exact))
+        ChangeStatus(name=c.stated(unit).name, kind=c.kind, status=c.status, exact=list(c.exact))
         for c in claims_of(policy)
     ]
 
@@ -170,8 +169,6 @@ def words_of(policy: ReleaseChain) -> StatementWords:
 CERTIFICATE = "certificate.json"
 NOTHING_CERTIFIED = CertifiedPrivacy()
 SOFTWARE = ("numpy", "pyarrow", "scipy")
-DELTA_DIGITS = 10
-_UP = Rounding(prec=60, rounding=ROUND_CEILING)
 
 
 def usual_epsilon(total: Fraction, loss_name: str) -> str:
@@ -180,13 +177,9 @@ def usual_epsilon(total: Fraction, loss_name: str) -> str:
     zCDP: rho + 2 sqrt(rho ln(1/delta)) (Bun and Steinke 2016, Proposition 1.3). Pure DP: the loss itself, and that of
     pairs, at their own delta.
     """
-    loss = _UP.divide(Decimal(total.numerator), Decimal(total.denominator))
-    if loss_name == "rho":
-        # ln and sqrt round to nearest; one step up makes them upper bounds.
-        log = _UP.multiply(DELTA_DIGITS, _UP.ln(Decimal(10)).next_plus(_UP))
-        root = _UP.sqrt(_UP.multiply(loss, log)).next_plus(_UP)
-        loss = _UP.add(loss, _UP.multiply(Decimal(2), root))
-    return fixed(Fraction(loss), 9, up=True)
+    if loss_name == "rho" and total:
+        total = bun_steinke(total, DELTA).upper
+    return fixed(total, 9, up=True)
 
 
 def open_answers(plan: Plan) -> list[str]:
@@ -279,7 +272,7 @@ def stated_privacy(policy: ReleaseChain, certified: CertifiedPrivacy, book: Book
         book: ledger that is charged for the release.
     """
     plan = policy.plan
-    at = exact_text(plan.delta_of(plan.loss)) if plan.delta else f"1e-{DELTA_DIGITS}"
+    at = exact_text(plan.delta_of(plan.loss)) if plan.delta else DELTA
     return Privacy(
         **structs.asdict(certified),
         unit=plan.schema.unit,

@@ -201,7 +201,7 @@ def claims(rows: list[Measurement]) -> list[Claim]:
 def test_secrets_reproduce_the_2020_certificate():
     """A coordinate too many or too few in any secret would miss the signed zCDP epsilons (delta 1e-10)."""
     found = {
-        s.claim.name("person"): float(canonne_kamath_steinke(s.loss.rho, "1e-10"))
+        s.claim.stated("person").name: float(canonne_kamath_steinke(s.loss.rho, "1e-10"))
         for s in protected_attributes(measurements(), claims(measurements()))
     }
     assert CERTIFIED.keys() == found.keys()

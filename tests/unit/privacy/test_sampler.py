@@ -193,12 +193,6 @@ def test_wrong_arguments_are_refused() -> None:
         Sampler(DiscreteGaussian(4), 2020)  # type: ignore[arg-type]
 
 
-def test_release_flag_follows_the_source() -> None:
-    """A seeded draw that looked like a release would not be stamped NOT-A-RELEASE."""
-    assert Sampler(DiscreteGaussian(4), AesBits()).is_release
-    assert not Sampler(DiscreteGaussian(4), SimulationBits(1)).is_release
-
-
 def test_failing_source_returns_nothing() -> None:
     """A failure half way must not hand back an array of which a part has no noise."""
 

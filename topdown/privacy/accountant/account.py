@@ -164,7 +164,7 @@ def account_document(
     by_epsilon = {str(e): composition.delta(e, engine=name, digits=digits) for e in at_epsilon}
     by_delta = {str(d): composition.epsilon(d, engine=name, digits=digits) for d in at_delta}
     by_alpha = {str(a): composition.trade_off(a, engine=name, digits=digits) for a in at_alpha}
-    moved, asked = Relation.named(neighbours).n_counts, stated_changes(neighbours, "person")[0].asked
+    moved, change = Relation.named(neighbours).n_counts, stated_changes(neighbours, "person")[0]
     return {
         "type": "topdown.account",
         "version": 2,
@@ -186,10 +186,8 @@ def account_document(
         "usual": usual_conversions(composition.rho, at_delta),
         "best_guess": list(guess.texts()),
         "right_in_100": accuracy_percent(guess),
-        "sentence": (
-            "Someone who reads only these answers, knows every other person's, and must tell "
-            f"{asked}, chooses rightly at most {accuracy_percent(guess)} times in 100; "
-            "a coin gives 50."
+        "sentence": change.sentence(
+            "Someone who reads only these answers", "person", "", accuracy_percent(guess)
         ),
     }
 

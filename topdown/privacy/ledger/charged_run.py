@@ -172,7 +172,6 @@ class Receipt:
         commit: the ledger's record of its files.
         charges: every charge for it, all attempts.
         drawn: SHA-256 of the parts drawn in this call, by path; empty if everything was committed before.
-        head: SHA-256 of the ledger's last line.
         lines: the ledger up to the commit: what later runs add is theirs to publish.
     """
 
@@ -180,7 +179,6 @@ class Receipt:
     commit: Commit
     charges: tuple[Charge, ...]
     drawn: Mapping[str, str]
-    head: str
     lines: bytes
 
     @property
@@ -359,7 +357,7 @@ def _charge_and_draw(
 ) -> dict[str, str]:
     """Charge what is not whole yet and draw it; return the SHA-256 of the parts that were drawn, by path."""
     check_not_rolled_back(journal, work.parts, ledger.book, ledger.path)
-    require_same_records(journal, ledger, work.parts, work, disk)
+    require_same_records(journal, ledger, work.parts, work.digest, disk)
     _charge(work, journal, ledger, progress)
     exact = work.exact()
     if exact is not None:
@@ -378,7 +376,7 @@ def _publish(
     journal.publish(work.parts, book, commit.files)
     n_lines = 1 + next(entry.seq for entry in book.entries if entry.event is commit)
     lines = b"".join((disk.read(ledger.path) or b"").splitlines(keepends=True)[:n_lines])
-    return Receipt(journal.id, commit, tuple(book.of_journal(journal.id).values()), drawn, book.head, lines)
+    return Receipt(journal.id, commit, tuple(book.of_journal(journal.id).values()), drawn, lines)
 
 
 def _charge(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress) -> None:

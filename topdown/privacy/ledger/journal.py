@@ -27,10 +27,9 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from topdown.errors import BudgetError, CertificateError, ConfigError, DataError
 from topdown.formats.caps import parse_json
@@ -282,13 +281,8 @@ def _files_altered(folder: Path) -> CertificateError:
 
 
 DIGEST_FILE, KEY_BYTES = "records.hmac", 32
-
-
-class DigestedRecords(Protocol):
-    """What knows the records."""
-
-    def digest(self, key: bytes) -> str:
-        """Return the HMAC-SHA256 of the records under a key, in hexadecimal; equal records give equal digests."""
+Digest = Callable[[bytes], str]
+"""The HMAC-SHA256 of the records under a key, in hexadecimal; equal records give equal digests."""
 
 
 def keyed_digest(key: bytes, parts: Iterable[memoryview]) -> str:
@@ -306,7 +300,7 @@ def key_path(ledger: Ledger, journal: Journal) -> Path:
 
 
 def require_same_records(
-    journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], records: DigestedRecords, disk: Disk
+    journal: Journal, ledger: Ledger, parts: Sequence[MeasuredPart], digest: Digest, disk: Disk
 ) -> None:
     """Remember the records of a measurement, or refuse others than the whole parts there are were drawn from.
 
@@ -315,7 +309,7 @@ def require_same_records(
     Args:
         journal, ledger: of the measurement, which is not committed.
         parts: all parts of the plan.
-        records: what is measured.
+        digest: of what is measured.
         disk: how files are written.
 
     Raises:
@@ -326,13 +320,13 @@ def require_same_records(
     if all(journal.find(part, ledger.book) is None for part in parts):
         key = secrets.token_bytes(KEY_BYTES)
         disk.replace(key_file, key, private=True)
-        disk.replace(digest_file, _digest_line(records, key))
+        disk.replace(digest_file, _digest_line(digest, key))
         return
     found, stated = disk.read(key_file), disk.read(digest_file)
     for path, data in ((key_file, found), (digest_file, stated)):
         if data is None:
             raise _records_unknown(path)
-    if not hmac.compare_digest(stated or b"", _digest_line(records, found or b"")):
+    if not hmac.compare_digest(stated or b"", _digest_line(digest, found or b"")):
         raise records_changed(digest_file)
 
 
@@ -354,8 +348,8 @@ def records_changed(path: Path) -> DataError:
     )
 
 
-def _digest_line(records: DigestedRecords, key: bytes) -> bytes:
-    return f"{records.digest(key)}\n".encode()
+def _digest_line(digest: Digest, key: bytes) -> bytes:
+    return f"{digest(key)}\n".encode()
 
 
 def _records_unknown(path: Path) -> DataError:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from topdown.formats.common import LossName, exact_text
 from topdown.privacy.laws import LAWS, WeightedInteger, Weights
@@ -56,24 +56,8 @@ class Limits:
         return " and ".join(found)
 
 
-class LimitFields(Protocol):
-    """A record that states limits; 0 where nothing is limited."""
-
-    @property
-    def rho_limit(self) -> Fraction:
-        """Most zCDP."""
-
-    @property
-    def epsilon_limit(self) -> Fraction:
-        """Most epsilon."""
-
-    @property
-    def delta_limit(self) -> Fraction:
-        """Where epsilon is limited."""
-
-
-def stated_limits(record: LimitFields) -> Limits | None:
-    """Return the limits that a record states; None if it states none."""
+def stated_limits(record: Opened | Charge | LimitChange) -> Limits | None:
+    """Return the limits that a record states; None if it states none: 0 where nothing is limited."""
     if not (record.rho_limit or record.epsilon_limit):
         return None
     return Limits(record.rho_limit or None, record.epsilon_limit or None, record.delta_limit)
