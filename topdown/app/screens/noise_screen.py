@@ -91,7 +91,6 @@ def make_continuous(screen: Screen, wish: RealNoiseRequest, *, plot: Path | None
 
     Raises:
         ConfigError: C080, C132, C151, C152, C154, C162, C163, C164. NoSolutionError, InternalError: nothing is shown.
-
     """
     found = app.real_noise(
         wish.epsilon, wish.delta, wish.sensitivity, wish.loss, wish.cells, large_delta=wish.large_delta
@@ -194,7 +193,6 @@ def counts_of(text: str) -> int:
 
     Raises:
         ConfigError: C161 for anything else.
-
     """
     found = re.fullmatch("0:([1-9][0-9]{0,5})", text)
     if found is None:
@@ -222,7 +220,6 @@ def make_dependent(screen: Screen, wish: CountNoiseRequest, *, plot: Path | None
 
     Raises:
         ConfigError: C080, C132, C150, C151, C152, C154, C161. NoSolutionError, InternalError: nothing is shown.
-
     """
     delta = rational(wish.delta, "delta")
     app.refuse_large(delta, large_delta=wish.large_delta)
