@@ -46,7 +46,6 @@ def shifts_of(points: Sequence[int], sensitivity: int) -> tuple[int, ...]:
     Args:
         points: the partition, increasing, in cell widths, N + 1 of them.
         sensitivity: cell widths between neighbouring answers, >= 1.
-
     """
     differences = {a - b for a in points for b in points}
     allowed = {d for d in differences if 0 < abs(d) <= sensitivity}
@@ -67,7 +66,6 @@ def worst_at(
         above, below: masses of the cells of two laws, N each, >= 0, spread evenly in their cells.
         growth: exp(epsilon), > 0.
         shift: by how much the second law is moved to the right, in cell widths.
-
     """
     total: Number = growth - growth
     pieces: list[tuple[int, int]] = []
@@ -126,7 +124,6 @@ class IntervalQuestion:
 
     Raises:
         ConfigError: C162, C165.
-
     """
 
     promise: Promise
@@ -198,7 +195,6 @@ class IntervalQuestion:
 
         Raises:
             ConfigError: C163 if it is larger than a solver should be asked for.
-
         """
         if len(pairs) * len(inner) > MAX_EXCESSES:
             raise ConfigError(
@@ -241,7 +237,6 @@ def upper_laws(question: IntervalQuestion, inner: range) -> CellLaws:
     Raises:
         NoSolutionError: X050, no laws on these cells keep the guarantee.
         ConfigError: C163. InternalError: X055.
-
     """
     width, promise = question.width, question.promise
     means = [question.loss.mean(i * width, (i + 1) * width) for i in inner]
@@ -292,7 +287,6 @@ def lower_by_rows(question: IntervalQuestion, inner: range) -> Fraction:
 
     Raises:
         NoSolutionError, ConfigError: as `upper_laws`.
-
     """
     width, promise = question.width, question.promise
     program = question.program(

@@ -39,7 +39,6 @@ class Kernel:
 
     Raises:
         ValueError: rows of other lengths, a weight below 0, or a row that does not add up to 2^bits.
-
     """
 
     weights: tuple[tuple[int, ...], ...]
@@ -72,7 +71,6 @@ class Kernel:
 
         Raises:
             ValueError: a count outside 0 .. M. It is never moved to an end: that would be another mechanism.
-
         """
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= self.largest:
             raise ValueError(f"a count is outside 0 .. {self.largest}. Fix: a kernel for larger counts.")
@@ -89,7 +87,6 @@ def largest_excess(kernel: Kernel, epsilon: Fraction, sensitivity: int) -> Fract
         kernel: in integer weights.
         epsilon: of the guarantee, >= 0.
         sensitivity: by how much the count of neighbours differs at most, >= 1.
-
     """
     growth = exp_bounds(epsilon)[0]
     top, bottom = growth.numerator, growth.denominator
@@ -118,7 +115,6 @@ def private_kernel(
 
     Raises:
         InternalError: X055, if a share of 2^-12 of the even law is not enough.
-
     """
     exact = [[Fraction(max(0.0, float(p))) for p in row] for row in laws]
     exact = [[p / sum(row) for p in row] for row in exact]
@@ -169,7 +165,6 @@ def remapped_costs(law: Law, weights: Sequence[Fraction], costs: Costs) -> list[
         law: P(noise = i).
         weights: how likely each count 0 .. M is held to be.
         costs: as above.
-
     """
     top = len(weights) - 1
     losses = [Fraction(0)] * (top + 1)
@@ -209,7 +204,6 @@ class CountQuestion:
     Raises:
         ConfigError: C151, C152 for numbers that promise nothing, C161 for counts, weights or caps that do not fit.
         TypeError: a float, which would stand for another number than the one written.
-
     """
 
     epsilon: Fraction
@@ -293,7 +287,6 @@ def best_kernel(question: CountQuestion) -> BestKernel:
     Raises:
         NoSolutionError: no kernel keeps the caps, or the solver gave up.
         InternalError: X055, X056, if what the solver says does not pass the exact checks.
-
     """
     losses = _table(question)
     shares = (Fraction(1),) * (question.top + 1) if question.worst_case else question.shares
@@ -327,7 +320,6 @@ def kernel_baselines(question: CountQuestion, law: Mapping[int, Fraction]) -> di
     Args:
         question: what is to be answered.
         law: additive noise that keeps the same guarantee for the same sensitivity, P(noise = i).
-
     """
     top, cost = question.top, question.cost
     found = {
@@ -400,7 +392,6 @@ def additive_law(question: CountQuestion) -> dict[int, Fraction] | None:
 
     Raises:
         NoSolutionError, InternalError: the solver failed.
-
     """
     if question.delta == 0:
         return None

@@ -36,7 +36,6 @@ class Multiplier:
 
     Raises:
         ValueError: a weight below zero or above the ceiling, or steps that overlap.
-
     """
 
     above: int
@@ -74,7 +73,6 @@ def lower_bound(
 
     Raises:
         ValueError: a row without any outcome.
-
     """
     plus: list[dict[int, Fraction]] = [defaultdict(Fraction) for _ in range(n_rows)]
     minus: list[dict[int, Fraction]] = [defaultdict(Fraction) for _ in range(n_rows)]

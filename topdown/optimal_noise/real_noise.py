@@ -58,7 +58,6 @@ class PiecewiseLinear:
 
     Raises:
         ValueError: knots not increasing, a negative loss, or a loss that falls without end.
-
     """
 
     knots: tuple[tuple[Fraction, Fraction], ...]
@@ -120,7 +119,6 @@ def geng_lower(epsilon: float, delta: float, sensitivity: float, *, up: bool = T
     Args:
         epsilon, delta, sensitivity: of the guarantee.
         up: round n up, else down.
-
     """
     q = math.exp(-epsilon)
     u = (delta + math.expm1(epsilon) / 2) * q
@@ -165,7 +163,6 @@ def truncated_laplace_reach(promise: Promise, cells: int) -> int:
     Args:
         promise: epsilon and delta.
         cells: k, cell widths in the sensitivity.
-
     """
     epsilon, delta = float(promise.epsilon), float(promise.delta)
     if epsilon < 1e-9:
@@ -178,7 +175,6 @@ def default_cells(promise: Promise) -> int:
 
     Args:
         promise: epsilon and delta.
-
     """
     reach = truncated_laplace_reach(promise, 1) + 1
     return min(max(2, math.isqrt(2500 // reach)), 40)
@@ -254,7 +250,6 @@ class CellProgram:
 
         Raises:
             NoSolutionError: X050, no law on these cells keeps the guarantee.
-
         """
         limits = ((factor_below(self.epsilon), self.delta * (1 - spare)),)
         unit = max([*self.costs, self.outside or Fraction(0)]) or Fraction(1)
@@ -280,7 +275,6 @@ class CellProgram:
         Raises:
             NoSolutionError: X050.
             InternalError: X055, if a thousandth of delta is not enough to spare.
-
         """
         for spare in SPARES:
             law = rounded_law(self.solve(spare)[0], self)
@@ -299,7 +293,6 @@ def rounded_law(masses: Sequence[float], line: CellProgram) -> LatticeLaw:
     Args:
         masses: of the cells of the line.
         line: where they stand, and what is asked of them.
-
     """
     exact = [Fraction(max(0.0, m)) for m in masses]
     total = sum(exact)
@@ -339,7 +332,6 @@ class RealQuestion:
     Raises:
         ConfigError: C162 for a sensitivity or a number of cells that is none.
         TypeError: a float.
-
     """
 
     promise: Promise
@@ -382,7 +374,6 @@ class RealQuestion:
 
         Raises:
             ConfigError: C163 if it is larger than a solver should be asked for.
-
         """
         if len(inner) * self.cells > MAX_EXCESSES:
             raise ConfigError(
@@ -452,7 +443,6 @@ def sandwich(question: RealQuestion, loss: str) -> RealNoise:
     Raises:
         ConfigError: C163 for a program that is too large, C164 for another loss.
         NoSolutionError, InternalError: the solver failed; nothing is returned.
-
     """
     if loss not in LOSSES:
         raise ConfigError(f"there is no loss {loss!r} for real noise", code="C164", fix="give l1 or l2")
@@ -510,7 +500,6 @@ def upper_law(question: RealQuestion, loss: RealLoss, inner: range) -> tuple[Lat
     Raises:
         NoSolutionError: X050, no law on these cells keeps the guarantee: take more of them.
         ConfigError: C163.
-
     """
     width = question.width
     law = question.line(lambda i: loss.mean(i * width, (i + 1) * width), inner).law()
@@ -526,7 +515,6 @@ def lower_by_cells(question: RealQuestion, loss: RealLoss, inner: range) -> Frac
 
     Raises:
         NoSolutionError, ConfigError: as `upper_law`.
-
     """
     width, pad = question.width, question.cells
     line = question.line(lambda i: loss.infimum(i * width, (i + 1) * width), inner, pad)

@@ -187,7 +187,6 @@ class RealChance(Chance):
 
     Args:
         bits: `AesBits()` for records; a seeded source only for made-up ones.
-
     """
 
     def __init__(self, bits: BitSource) -> None:

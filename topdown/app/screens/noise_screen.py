@@ -91,7 +91,6 @@ def make_continuous(screen: Screen, wish: RealNoiseRequest, *, plot: Path | None
 
     Raises:
         ConfigError: C080, C132, C151, C152, C154, C162, C163, C164. NoSolutionError, InternalError: nothing is shown.
-
     """
     found = app.real_noise(
         wish.epsilon, wish.delta, wish.sensitivity, wish.loss, wish.cells, large_delta=wish.large_delta
@@ -104,22 +103,20 @@ def make_continuous(screen: Screen, wish: RealNoiseRequest, *, plot: Path | None
         )
         drawn = lattice_svg(found.law.first, found.law.weights, question.width, title)
         write_new(plot, drawn.encode(), force=force)
-    return show_continuous(screen, found)
-
-
-def show_continuous(screen: Screen, found: RealNoise) -> int:
-    """Show an enclosure."""
     document = continuous_document(found)
     screen.document(document)
     screen.heading("Least expected loss", f" of noise for a real query, {_LOSS_WORDS[found.loss]}")
-    low, high = document.least_loss
-    rows = [("best noise", low, high), ("noise on the lattice alone", "", document.lattice_loss)]
+    rows = [("best noise", *document.least_loss), ("noise on the lattice alone", "", document.lattice_loss)]
     rows += [(f"{name}, not certified", "", f"{value:.6g}") for name, value in document.compared.items()]
+    _show_losses(screen, rows, document.sentences)
+    return EXIT_OK
+
+
+def _show_losses(screen: Screen, rows: list[tuple[str, str, str]], sentences: list[str]) -> None:
     screen.table([Column("", wraps=True), Column("not below"), Column("not above")], rows)
     screen.blank()
-    for sentence in document.sentences:
+    for sentence in sentences:
         screen.say(sentence)
-    return EXIT_OK
 
 
 def continuous_document(found: RealNoise) -> NoiseContinuous:
@@ -196,7 +193,6 @@ def counts_of(text: str) -> int:
 
     Raises:
         ConfigError: C161 for anything else.
-
     """
     found = re.fullmatch("0:([1-9][0-9]{0,5})", text)
     if found is None:
@@ -224,7 +220,6 @@ def make_dependent(screen: Screen, wish: CountNoiseRequest, *, plot: Path | None
 
     Raises:
         ConfigError: C080, C132, C150, C151, C152, C154, C161. NoSolutionError, InternalError: nothing is shown.
-
     """
     delta = rational(wish.delta, "delta")
     app.refuse_large(delta, large_delta=wish.large_delta)
@@ -236,18 +231,6 @@ def make_dependent(screen: Screen, wish: CountNoiseRequest, *, plot: Path | None
         wish.sensitivity,
         worst_case=wish.worst_case,
     )
-    return show_dependent(screen, question, plot=plot, force=force)
-
-
-def show_dependent(
-    screen: Screen, question: CountQuestion, *, plot: Path | None = None, force: bool = False
-) -> int:
-    """Find the best kernel, draw it where asked, and show it beside the simple rules.
-
-    Raises:
-        NoSolutionError, InternalError: nothing is shown.
-
-    """
     answer = best_kernel(question)
     law = additive_law(question)
     document = dependent_document(answer, rules_of(question, law))
@@ -264,15 +247,9 @@ def show_dependent(
         else "expected loss, averaged over the counts"
     )
     screen.heading("Answers that depend on the count", f", {question.loss.name}: {kind}")
-    low, high = document.least_loss
-    rows = [
-        ("best kernel", low, high),
-        *((_KERNEL_RULES[n], "", text) for n, text in document.compared.items()),
-    ]
-    screen.table([Column("", wraps=True), Column("not below"), Column("not above")], rows)
-    screen.blank()
-    for sentence in document.sentences:
-        screen.say(sentence)
+    rows = [("best kernel", *document.least_loss)]
+    rows += [(_KERNEL_RULES[n], "", text) for n, text in document.compared.items()]
+    _show_losses(screen, rows, document.sentences)
     return EXIT_OK
 
 
