@@ -401,7 +401,7 @@ def _readme_due(stated: dict[str, Any]) -> str:
         stated["sizes"],
         stated["privacy"],
         stated.get("names", {}),
-        stated["ledger"],
+        stated["everything_released"],
     )
     lines = []
     for row in privacy["secrets"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -20,7 +20,6 @@ from pgsr.run_settings import (
     binding_of,
     ledger_of,
     ledger_place,
-    ledger_state,
     new_ledger,
     plan_of,
     policy_of,
@@ -32,11 +31,14 @@ from pgsr.run_settings import (
 from topdown.app.commands.command import StoppedRun, command, packed, said_when_stopped, with_options
 from topdown.app.commands.ledger_command import (
     ACTIONS,
+    Action,
     Told,
     document_ledger,
     former_of,
+    ledger_state,
     refuse_other_options,
     show_head,
+    show_ledger,
     told_options,
 )
 from topdown.app.commands.report_command import (
@@ -52,10 +54,9 @@ from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, WARN, bold
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
-from topdown.privacy.ledger import LedgerLocation, history_lines
+from topdown.privacy.ledger import LedgerLocation
 from topdown.progress import Report
 
-Action = Literal["new", "found", "show", "move", "attest", "refund", "limit", "take-over"]
 BOUND = ("data_set", "relations", "smallest", "unit")
 limit_options = with_options(
     click.option(
@@ -144,37 +145,22 @@ def ledger_command(
     binding = binding_of(**{key: settings[key] for key in BOUND if key in settings})
     place = ledger_place(settings["groups"], binding, ledger_of(settings))
     moved = options.get("registry") is not None
+    limits = policy_of(settings, again=False, resume=False).limits
     if action == "new":
-        return _new_ledger(screen, place, run, settings, moved)
-    if action == "take-over":
+        place = _named_ledger(place, run, settings, moved)
+    elif action == "take-over":
         former = former_of(place, told)
         place = _named_ledger(place, run, settings, moved, instead_of=former.ledger)
-    refuse_unnamed(place)
-    limits = policy_of(settings, again=False, resume=False).limits
-    document_ledger(place, action, told, limits)
+    if action != "new":
+        refuse_unnamed(place)
+        document_ledger(place, action, told, limits)
+    state = ledger_state(place, action, limits)
     if told.head:
-        show_head(screen, place, ledger_state(place, action))
+        show_head(screen, place, state)
         return EXIT_OK
-    done = {
-        "show": "is whole",
-        "move": "is at its place",
-        "attest": "was attested to be complete",
-        "refund": "has one charge less",
-        "limit": "has the limit that is stated",
-        "take-over": f"holds what the former one held; for release: --ledger-id {place.id}",
-    }[action]
-    _show_ledger(screen, place, action, f"The ledger {done}; nothing is spent")
-    return EXIT_OK
-
-
-def _new_ledger(
-    screen: Screen, place: LedgerLocation, run: Path | None, settings: dict[str, Any], moved: bool
-) -> int:
-    made = not place.path.exists()
-    place = _named_ledger(place, run, settings, moved)
-    where = f"named in {run}" if run is not None else f"for release: --ledger-id {place.id}"
-    done = "New ledger" if made else "The ledger was there"
-    _show_ledger(screen, place, "new" if made else "found", f"{done}, {where}; nothing is spent")
+    show_ledger(screen, place, state)
+    if run is None and action in ("new", "take-over"):
+        screen.say(f"For release: --ledger-id {place.id}")
     return EXIT_OK
 
 
@@ -190,26 +176,6 @@ def _named_ledger(
         found |= {"registry": str(place.registry_folder.absolute())} if moved else {}
         write_settings(run, found)
     return place
-
-
-def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: str) -> None:
-    bound = place.binding
-    state = ledger_state(place, action)
-    screen.document(state)
-    screen.pairs(
-        [
-            ("ledger", f"{place.id} at {place.path}"),
-            ("registry", str(place.registry)),
-            ("up to", f"record {state.up_to.record} of {state.up_to.date}"),
-            (
-                "bound to",
-                f"{bound.data_set}; one {bound.unit}, {bound.neighbours}",
-            ),
-        ]
-    )
-    for line in history_lines(state):
-        screen.item(WARN, line)
-    screen.last(last)
 
 
 @command(

@@ -50,11 +50,12 @@ from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, DataError
 from topdown.formats import json_bytes
-from topdown.formats.common import LedgerHistory
+from topdown.formats.common import EverythingReleased
 from topdown.inputs import parquet_bytes
 from topdown.made_up import WARNING_FILE
 from topdown.output_paths import refuse_existing, refuse_release
-from topdown.privacy.ledger import Disk, history_lines, ledger_history, read_book
+from topdown.privacy.ledger import Disk, history_lines, read_book
+from topdown.publish.ledger_statement import spent_statement
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -187,7 +188,9 @@ def certificate_document(made: Release, ledger: bytes = b"") -> dict[str, Any]:
         "truth": None if made.origin is None else made.origin.to_document(),
         "plan_hash": plan.plan_hash,
         "journal": made.journal,
-        "ledger": to_builtins(ledger_history(read_book(ledger, Path(LEDGER))[0])) if ledger else None,
+        "everything_released": to_builtins(spent_statement(read_book(ledger, Path(LEDGER))[0]))
+        if ledger
+        else None,
         **plan.sections,
         **_choice_section(made),
         "intervals": {
@@ -244,13 +247,13 @@ def readme_text(certificate: Mapping[str, Any]) -> str:
     Args:
         certificate: certificate.json of a release, not of a simulation.
     """
-    privacy, sizes, ledger = certificate["privacy"], certificate["sizes"], certificate["ledger"]
+    privacy, sizes, ledger = certificate["privacy"], certificate["sizes"], certificate["everything_released"]
     names = dict.fromkeys(("title", "agency", "contact", "licence"), "") | certificate.get("names", {})
     date = "not stated" if ledger is None else ledger["up_to"]["date"]
     largest = sizes["smallest"] + sizes["n_sizes"] - 1
     more = " or more" if sizes["too_large"] == "top-code" else ""
     said = [line for row in privacy["secrets"] for line in _lines_of(row)]
-    said += [] if ledger is None else history_lines(convert(ledger, LedgerHistory))
+    said += [] if ledger is None else history_lines(convert(ledger, EverythingReleased))
     held = {
         COUNTS: "one row a region and size: how many groups, with the lower and upper end of an interval.",
         f"{MEASUREMENTS}/": "the noisy answers that the counts were made from, and what is exact.",

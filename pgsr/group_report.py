@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgsr.formats import CERTIFICATE, COUNTS, LEDGER
+from pgsr.formats import CERTIFICATE, COUNTS
 from pgsr.group_checks import is_simulation
 from pgsr.group_files import TITLE
 from pgsr.released_groups import OddFileError, ReleasedFiles, load_files, read_certificate
@@ -21,6 +21,7 @@ from topdown.app.read_release import check_page, write_page
 from topdown.app.release_exports import COMPOSED, EXPORTS, NOISE, Facts, first_epsilon, sha256_of_file
 from topdown.errors import ConfigError, DataError
 from topdown.formats.command_documents import ReportChecked, ReportWritten
+from topdown.formats.report_pages import everything_released
 from topdown.formats.report_parts import (
     Content,
     Form,
@@ -33,7 +34,6 @@ from topdown.formats.report_parts import (
     whole_page,
     words_of,
 )
-from topdown.privacy.ledger import read_book
 
 PARQUET = "application/vnd.apache.parquet"
 
@@ -82,8 +82,8 @@ def facts_of_groups(place: Path, stated: dict[str, Any]) -> Facts:
         agency=names.get("agency", ""),
         contact=names.get("contact", ""),
         licence=names.get("licence", ""),
-        data_set=read_book((place / LEDGER).read_bytes(), place / LEDGER)[0].binding.data_set,
-        date=stated["ledger"]["up_to"]["date"],
+        data_set=stated["everything_released"]["data_set"],
+        date=stated["everything_released"]["up_to"]["date"],
         unit=privacy["unit"],
         neighbours="; ".join(row["neighbours"] for row in rows),
         loss_name=privacy["loss_name"],
@@ -280,8 +280,6 @@ def _measured(c: Content) -> str:
         "coverage": c.number(f"{at}/coverage/{last}", "percent"),
         "loss": c.number(f"{at}/privacy/loss", "text"),
         "loss_name": c.text(f"{at}/privacy/loss_name"),
-        "record": c.number(f"{at}/ledger/up_to/record", "whole"),
-        "date": c.text(f"{at}/ledger/up_to/date"),
     }
     said = {
         key: c.say(f"group_measured.{key}", **slots) for key in ("lead", "exact", "noise_note", "charged")
@@ -292,6 +290,7 @@ def _measured(c: Content) -> str:
         f'<p class="note">{c.say("group_measured.step_note")}</p>'
         f"<h3>{c.say('group_measured.noise')}</h3>{table(words['noise_columns'], noise, numbers=(1, 2))}"
         f'<p class="note">{said["noise_note"]}</p><p>{said["charged"]}</p>'
+        f"{everything_released(c, f'{at}/everything_released')}"
         f'<p class="note">{c.say("group_measured.check")} <code>{c.text("derived#/certificate_sha256")}</code></p>'
     )
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct, structs
 
 from pgsr.estimators import COVERAGES, DEFAULT, Mechanism, mechanism_named, vector_kind
 from pgsr.exact_arguments import fraction
-from pgsr.formats import LedgerState, Names
+from pgsr.formats import Names
 from pgsr.group_tables import (
     check_lengths,
     leaf_counts,
@@ -34,7 +34,6 @@ from pgsr.hierarchy import Hierarchy, Sizes
 from pgsr.level_noise import Budget
 from pgsr.neighbours import Relation, bound_relation, default_steps, steps_in_order
 from pgsr.vectors import Kind
-from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.file_names import checked_name
@@ -47,8 +46,6 @@ from topdown.privacy.ledger import (
     LedgerLocation,
     Limits,
     RecordsFile,
-    charged_fields,
-    ledger_history,
     other_limits,
 )
 from topdown.privacy.ledger.ledger_file import check_ledger, create_ledger, ledger_missing, read_ledger
@@ -159,25 +156,6 @@ def new_ledger(place: LedgerLocation, limits: Limits | None = None, instead_of: 
     if place.id:
         raise ledger_missing(place.path, place.binding.data_set)
     return create_ledger(place, limits=limits, instead_of=instead_of).id
-
-
-def ledger_state(
-    place: LedgerLocation,
-    action: Literal["new", "found", "show", "move", "attest", "refund", "limit", "take-over"],
-) -> LedgerState:
-    """Return what a ledger is bound to and holds, after an action on it."""
-    book, bound = read_ledger(place.path), place.binding
-    return LedgerState(
-        **structs.asdict(ledger_history(book)),
-        engine=__version__,
-        action=action,
-        path=str(place.path),
-        registry=str(place.registry),
-        head=book.head,
-        **vars(bound),
-        **charged_fields(book),
-        n_records=len(book.entries),
-    )
 
 
 def refuse_unnamed(place: LedgerLocation) -> None:
