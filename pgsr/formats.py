@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Meta, UnsetType, convert
 
 from topdown.formats import json_schema
-from topdown.formats.command_documents import ErrorPage
 from topdown.formats.common import (
     Count,
     EverythingReleased,
@@ -55,20 +54,47 @@ def release_files(levels: Sequence[str], *, is_release: bool) -> tuple[str, ...]
     return (CERTIFICATE, COUNTS, *own, *(part_file(level) for level in levels))
 
 
+README_FORM = """\
+Release
+{title}
+{groups:,} groups in {regions:,} regions, by size from {smallest} to {largest}
+
+From:      {agency}
+Questions: {contact}
+Date:      {date}, of the last line of ledger.jsonl
+Licence:   {licence}
+Cite as:   {agency}: {title}, {date}. Plan {plan}.
+
+How well each {unit} is protected
+{said}
+What is exact
+{exact}
+
+What the intervals mean
+{intervals}
+
+What each file holds
+counts.parquet    one row a region and size: how many groups, with the lower and upper end of an interval.
+measurements/     the noisy answers that the counts were made from, and what is exact.
+certificate.json  the privacy loss, and what was measured with how much noise.
+ledger.jsonl      what was charged to the ledger up to this release, line by line.
+manifest.json     the SHA-256 of every file.
+
+Codes of regions are text: keep their leading zeros.
+Check it with:  pgsr verify FOLDER
+"""
+"""Layout and words of README.txt; writer and checker fill it by lines of their own."""
 DOCUMENTS = {
     "audit": "pgsr.formats:Audit",
     "certificate": "pgsr.formats:Certificate",
     "compare": "pgsr.formats:Compare",
-    "explain": "pgsr.formats:Explain",
     "manifest": "pgsr.formats:Manifest",
     "microdata": "pgsr.formats:Microdata",
     "release": "pgsr.formats:ReleaseDocument",
-    "schemas": "pgsr.formats:Schemas",
     "synth": "pgsr.formats:Synth",
-    "verify": "pgsr.formats:Verify",
 }
 """Module and struct by name of the document."""
-OF_TOPDOWN = ("error", "ledger")
+OF_TOPDOWN = ("error", "explain", "ledger", "schemas", "verify")
 """Documents that both programs write."""
 
 
@@ -296,29 +322,6 @@ class ReleaseDocument(Part, frozen=True, kw_only=True, tag_field="type", tag="pg
     privacy: Privacy
 
 
-class Checked(Part, frozen=True, kw_only=True):
-    """One check, and the first of what it found."""
-
-    name: str
-    ok: bool
-    summary: str
-    n_checked: Count
-    n_failed: Count
-    findings: Annotated[list[str], Meta(max_length=100)]
-    warnings: list[str]
-
-
-class Verify(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.verify"):
-    """The result of pgsr verify --json."""
-
-    version: Literal[2] = 2
-    engine: str
-    ok: bool
-    n_checks: Count
-    n_failed: Count
-    checks: Annotated[list[Checked], Meta(min_length=1)]
-
-
 class Microdata(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.microdata"):
     """The result of pgsr microdata --json."""
 
@@ -431,19 +434,3 @@ class Synth(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.synth")
     shape: str
     folder: str
     groups: Count
-
-
-class Explain(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.explain"):
-    """The result of pgsr explain --json."""
-
-    version: Literal[1] = 1
-    engine: str
-    pages: list[ErrorPage]
-
-
-class Schemas(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.schemas"):
-    """The result of pgsr schema --json: documents and their titles."""
-
-    version: Literal[1] = 1
-    engine: str
-    schemas: dict[str, str]

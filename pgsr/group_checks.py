@@ -6,7 +6,7 @@ Columns and rows are chosen again vector by vector, the same sums in the same or
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from math import ceil, log, pi
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pgsr.estimators import MEANING, MECHANISMS, OF_MODEL, count_bounds
-from pgsr.formats import CERTIFICATE, MANIFEST, MEASUREMENTS, README, Checked, Manifest, Verify, release_files
+from pgsr.formats import CERTIFICATE, MANIFEST, MEASUREMENTS, README, README_FORM, Manifest, release_files
 from pgsr.released_groups import (
     OddFileError,
     ReleasedFiles,
@@ -32,7 +32,6 @@ from pgsr.released_groups import (
     read_file,
     sha256_of,
 )
-from topdown import __version__
 from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError, DataError
 from topdown.made_up import WARNING_FILE
@@ -70,7 +69,7 @@ def check_intervals(files: ReleasedFiles) -> Findings:
                 f"{document['regions'][node][0]}, size row {size}: {files.counts[size, node]} and coverage {coverage}: "
                 f"[{lower[size, node]}, {upper[size, node]}] {why}"
             )
-    if stated["meaning"] != MEANING:
+    if stated["meaning"] != MEANING[stated["method"]]:
         check.fail("what the bounds mean is described in other words than the format has")
     levels = ", ".join(document["coverage"])
     check.text = (
@@ -247,29 +246,6 @@ def verify(folder: Path | str) -> list[CheckResult]:
     return check_folder(place)
 
 
-def verify_document(checks: Sequence[CheckResult]) -> Verify:
-    """Return the result of `verify` as a document."""
-    failed = sum(not check.ok for check in checks)
-    return Verify(
-        engine=__version__,
-        ok=not failed,
-        n_checks=len(checks),
-        n_failed=failed,
-        checks=[
-            Checked(
-                name=check.name,
-                ok=check.ok,
-                summary=check.text,
-                n_checked=check.n_checked,
-                n_failed=check.n_failed,
-                findings=[finding.text for finding in check.findings],
-                warnings=list(check.warnings),
-            )
-            for check in checks
-        ],
-    )
-
-
 def check_folder(place: Path) -> list[CheckResult]:
     """Return the checks of a folder, a simulation's too; see `verify`."""
     try:
@@ -364,37 +340,6 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Findings:
     return check
 
 
-_README = """\
-Release
-{title}
-{groups:,} groups in {regions:,} regions, by size from {smallest} to {largest}
-
-From:      {agency}
-Questions: {contact}
-Date:      {date}, of the last line of ledger.jsonl
-Licence:   {licence}
-Cite as:   {agency}: {title}, {date}. Plan {plan}.
-
-How well each {unit} is protected
-{said}
-What is exact
-{exact}
-
-What the intervals mean
-{intervals}
-
-What each file holds
-counts.parquet    one row a region and size: how many groups, with the lower and upper end of an interval.
-measurements/     the noisy answers that the counts were made from, and what is exact.
-certificate.json  the privacy loss, and what was measured with how much noise.
-ledger.jsonl      what was charged to the ledger up to this release, line by line.
-manifest.json     the SHA-256 of every file.
-
-Codes of regions are text: keep their leading zeros.
-Check it with:  pgsr verify FOLDER
-"""
-
-
 def _readme_due(stated: dict[str, Any]) -> str:
     """Return the text that README.txt must have by the certificate, whose numbers other checks derive anew."""
     sizes, privacy, names, ledger = (
@@ -412,7 +357,7 @@ def _readme_due(stated: dict[str, Any]) -> str:
             where = "" if delta == "0" else f" at delta {delta}"
             lines += [row["sentence"], f"Epsilon is at most {ends[1]}{where} ({row['name']})."]
     lines += persons_said(ledger["attestations"], ledger["limits"], ledger["refunds"])
-    return _README.format(
+    return README_FORM.format(
         title=names.get("title") or "Numbers of groups by size",
         groups=stated["total"],
         regions=len(stated["regions"]),

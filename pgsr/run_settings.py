@@ -481,15 +481,20 @@ def settings_of(run: Path | None, given: Settings) -> dict[str, Any]:
     return {**said, **{key: run.parent / said[key] for key in PATHS if key in said}, **given}
 
 
+RANGE, SPENT = ("smallest", "too_large"), ("epsilon", "rho", "shares", "calibration")
+NAMED = ("title", "agency", "contact", "licence")
+MEASURED = ("mechanism", "direction", "relations", "unit", "total", "coverage")
+
+
 def plan_of(settings: Settings) -> Plan:
     """Return what is released, and how it is measured (DataError: see `public_totals`; ConfigError: see `Plan`)."""
     public, ignored = settings.get("public"), settings.get("ignore", ())
     return Plan(
-        Sizes(settings["sizes"], **_some(settings, "smallest", "too_large")),
-        Budget(**_some(settings, "epsilon", "rho", "shares", "calibration")),
+        Sizes(settings["sizes"], **_some(settings, *RANGE)),
+        Budget(**_some(settings, *SPENT)),
         public={} if public is None else public_totals(public, ignored),
-        names=Names(**_some(settings, "title", "agency", "contact", "licence")),
-        **_some(settings, "mechanism", "direction", "relations", "unit", "total", "coverage"),
+        names=Names(**_some(settings, *NAMED)),
+        **_some(settings, *MEASURED),
     )
 
 
@@ -508,7 +513,7 @@ def plan(**settings: Any) -> Plan:
     Raises:
         ConfigError: C348 an unknown key, or sizes are missing; and as `Plan`. TypeError: a float as a budget.
     """
-    known = PLAN_KEYS - {"ignore"}
+    known = {"sizes", "public", *RANGE, *SPENT, *NAMED, *MEASURED}
     odd = sorted(set(settings) - known)
     if odd or "sizes" not in settings:
         what = f"has no {odd[0]!r}" if odd else "needs sizes"
@@ -519,22 +524,6 @@ def plan(**settings: Any) -> Plan:
     if not isinstance(public, Mapping):
         return plan_of(settings)
     return replace(plan_of({key: value for key, value in settings.items() if key != "public"}), public=public)
-
-
-PLAN_KEYS = {
-    "sizes",
-    "smallest",
-    "too_large",
-    "epsilon",
-    "rho",
-    "shares",
-    "calibration",
-    "public",
-    "ignore",
-} | {
-    *("title", "agency", "contact", "licence"),
-    *("mechanism", "direction", "relations", "unit", "total", "coverage"),
-}
 
 
 def source_of(settings: Settings) -> Source:
