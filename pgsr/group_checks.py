@@ -21,7 +21,7 @@ import numpy as np
 from pgsr.estimators import MEANING, MECHANISMS, OF_MODEL, count_bounds
 from pgsr.formats import CERTIFICATE, MANIFEST, MEASUREMENTS, README, README_FORM, Manifest, release_files
 from pgsr.released_groups import (
-    OddFileError,
+    UNUSABLE,
     ReleasedFiles,
     check_form,
     check_ledger,
@@ -29,7 +29,6 @@ from pgsr.released_groups import (
     load_files,
     read_certificate,
     read_document,
-    read_file,
     sha256_of,
 )
 from topdown.arrays import Floats, Ints
@@ -37,6 +36,7 @@ from topdown.errors import ConfigError, DataError
 from topdown.made_up import WARNING_FILE
 from topdown.verify.findings import CheckResult, Findings
 from topdown.verify.ledger_reader import persons_said
+from topdown.verify.strict_reader import UnreadableError, read_bytes
 
 MORE = 1e-6
 
@@ -258,20 +258,19 @@ def check_folder(place: Path) -> list[CheckResult]:
             code="D137",
             fix="give the folder of a pgsr release",
         )
-    try:
+    certificate: dict[str, Any] | None = None
+    files: ReleasedFiles | None = None
+
+    def read() -> Findings:
+        nonlocal certificate, files
         certificate = read_certificate(place)
-    except OddFileError as error:
-        return [_guarded("manifest", lambda: _sealed(place, None)), _failed("files", str(error))]
-    sealed = _guarded("manifest", lambda: _sealed(place, certificate))
-    try:
         files = load_files(place, certificate)
-    except Exception as error:  # a hostile file can surface as almost anything
-        text = (
-            str(error)
-            if isinstance(error, OddFileError)
-            else f"a file cannot be read ({type(error).__name__})"
-        )
-        return [sealed, _failed("files", text)]
+        return Findings()
+
+    reading = _guarded("files", read)
+    sealed = _guarded("manifest", lambda: _sealed(place, certificate))
+    if files is None:
+        return [sealed, reading]
     checks: dict[str, Callable[[ReleasedFiles], Findings]] = {
         "whole numbers": _whole_numbers,
         "hierarchy": _hierarchy,
@@ -292,7 +291,7 @@ def is_simulation(place: Path) -> bool:
     for name in (CERTIFICATE, MANIFEST):
         try:
             document = read_document(place, name)
-        except (OddFileError, ValueError):
+        except UnreadableError:
             continue
         if document.get("release") is False or document.get("stamp"):
             return True
@@ -305,7 +304,7 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Findings:
     try:
         manifest = read_document(place, MANIFEST)
         check_form(manifest, Manifest)
-    except (ValueError, TypeError, RecursionError) as error:
+    except (UnreadableError, ValueError, TypeError, RecursionError) as error:
         check.fail(f"{MANIFEST} cannot be used: {str(error)[:120]}")
         return check
     listed = manifest["files"]
@@ -327,7 +326,9 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Findings:
             check.fail(f"{name!a} is {'not in the manifest' if name in due else 'no file of such a release'}")
         folders = {MEASUREMENTS, *(f"{MEASUREMENTS}/{level}" for level in levels)}
         _compare_names(check, place, due | {MANIFEST}, folders)
-        if README in due and read_file(place, README).decode("utf-8", "replace") != _readme_due(certificate):
+        if README in due and read_bytes(place, README, UNUSABLE).decode("utf-8", "replace") != _readme_due(
+            certificate
+        ):
             check.fail(f"{README} is not what the certificate says")
         for key in ("engine", "release", "stamp"):
             if manifest[key] != certificate[key]:
@@ -387,21 +388,21 @@ def _compare_names(check: Findings, place: Path, files: set[str], folders: set[s
                 check.fail(f"{inside!a} is not in the manifest of such a release")
 
 
-def _failed(name: str, text: str) -> CheckResult:
-    check = Findings(name=name, n_checked=1)
-    check.fail(text)
-    return check.close(name, text, 0)
-
-
 def _guarded(name: str, run: Callable[[], Findings]) -> CheckResult:
     """Run one check; whatever a hostile file makes it stumble over fails it."""
     start = perf_counter()
     try:
         found = run()
-    except OddFileError as error:
-        return _failed(name, str(error))
+    except DataError:  # of a release of another version
+        raise
+    except UnreadableError as error:
+        found = Findings(n_checked=1, text=str(error))
+        found.add(error.finding)
     except Exception as error:
-        return _failed(name, f"the release is not what its format says ({type(error).__name__})")
+        found = Findings(
+            n_checked=1, text=f"the release is not what its format says ({type(error).__name__})"
+        )
+        found.fail(found.text)
     return found.close(name, found.text, perf_counter() - start)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pgsr.formats import CERTIFICATE, COUNTS
 from pgsr.group_checks import is_simulation
 from pgsr.group_files import TITLE
-from pgsr.released_groups import OddFileError, ReleasedFiles, load_files, read_certificate
+from pgsr.released_groups import ReleasedFiles, load_files, read_certificate
 from topdown.app.calls import PathText, path_of
 from topdown.app.read_release import check_page, write_page
 from topdown.app.release_exports import COMPOSED, EXPORTS, NOISE, Facts, first_epsilon, sha256_of_file
@@ -34,6 +34,7 @@ from topdown.formats.report_parts import (
     whole_page,
     words_of,
 )
+from topdown.verify.strict_reader import UnreadableError
 
 PARQUET = "application/vnd.apache.parquet"
 
@@ -60,7 +61,7 @@ def certificate_of(place: Path) -> dict[str, Any]:
         raise ConfigError(f"{place} holds a simulation", code="C122", fix="give a release")
     try:
         return read_certificate(place)
-    except OddFileError as error:
+    except UnreadableError as error:
         raise DataError(
             f"{place}: {error}", code="D140", fix="see what pgsr verify finds; get the release again"
         ) from None
@@ -160,7 +161,7 @@ def _documents(place: Path, intervals: Callable[[ReleasedFiles], list[dict[str, 
     certificate = certificate_of(place)
     try:
         files = load_files(place, certificate)
-    except (OddFileError, OSError) as error:
+    except (UnreadableError, OSError) as error:
         raise DataError(
             f"{place}: {error}", code="D140", fix="see what pgsr verify finds; get the release again"
         ) from None

@@ -38,7 +38,6 @@ from pgsr.hierarchy import Sizes
 from pgsr.neighbours import step_in_words, step_sentence, unit_means
 from topdown.arrays import Ints
 from topdown.errors import DataError
-from topdown.formats import json_bytes
 from topdown.verify.change_losses import MovedCounts, loss_of
 from topdown.verify.check_ledger import check_order
 from topdown.verify.check_privacy import check_everything_released
@@ -46,9 +45,17 @@ from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import GROUP_STEPS, OF_GROUP_SIZES, Charge, LedgerFile, Opened, load_ledger
 from topdown.verify.stated_losses import Comparison, StatedRow
-from topdown.verify.strict_reader import UnreadableError, open_inside, parse_json, read_bytes
+from topdown.verify.strict_reader import (
+    UnreadableError,
+    check_bytes,
+    open_inside,
+    parse_json,
+    read_bytes,
+    unreadable,
+)
 from topdown.verify.strict_reader import sha256_of as digest_of
 
+UNUSABLE = "V199"  # of a file that is not what its format says
 TABLE_KINDS = {COUNT: "pgsr.counts", ANSWER: "pgsr.measurements"}
 
 
@@ -80,15 +87,11 @@ class ReleasedFiles:
         return [level["name"] for level in self.certificate["levels"]]
 
 
-class OddFileError(ValueError):
-    """A file is not what its format says; the text names it and says why."""
-
-
 def load_files(place: Path, certificate: dict[str, Any]) -> ReleasedFiles:
     """Read counts and answers of a release whose certificate has the right form.
 
     Raises:
-        OddFileError: a file is not what its format says.
+        UnreadableError: a file is not what its format says.
     """
     regions, stamp = certificate["regions"], certificate["stamp"]
     names = [level["name"] for level in certificate["levels"]]
@@ -97,7 +100,7 @@ def load_files(place: Path, certificate: dict[str, Any]) -> ReleasedFiles:
         parent = np.array([index[up] if up else -1 for _, _, up in regions], dtype=np.int64)
         level = np.array([names.index(name) for _, name, _ in regions], dtype=np.int64)
     except (KeyError, ValueError):
-        raise OddFileError(f"{CERTIFICATE} names a parent or a level that is not listed") from None
+        raise unreadable(UNUSABLE, CERTIFICATE, "names a parent or a level that is not listed") from None
     own = np.arange(len(regions))
     ordered = np.array_equal(level, np.sort(level)) and np.all(parent < own) and np.all(parent[1:] >= 0)
     nested = len(parent) == 1 or np.array_equal(level[parent[1:]] + 1, level[1:])
@@ -107,7 +110,7 @@ def load_files(place: Path, certificate: dict[str, Any]) -> ReleasedFiles:
         or not nested
         or set(level.tolist()) != set(range(len(names)))
     ):
-        raise OddFileError(f"{CERTIFICATE} does not list its regions as a tree, level by level")
+        raise unreadable(UNUSABLE, CERTIFICATE, "does not list its regions as a tree, level by level")
     columns = (COUNT, *bound_columns(certificate["coverage"]))
     counts, *ends = _read_cells(place, COUNTS, columns, certificate, slice(None), stamp)
     bounds = tuple(zip(ends[::2], ends[1::2], strict=True))
@@ -120,7 +123,7 @@ def load_files(place: Path, certificate: dict[str, Any]) -> ReleasedFiles:
 
 
 def read_certificate(place: Path) -> dict[str, Any]:
-    """Return the certificate; OddFileError if it has another form, or is not written in its canonical form.
+    """Return the certificate; UnreadableError if it has another form, or is not written in its canonical form.
 
     Raises:
         DataError: it is one of another version (D138).
@@ -139,7 +142,7 @@ def read_certificate(place: Path) -> dict[str, Any]:
     try:
         check_form(document, Certificate)
     except (ValueError, TypeError, RecursionError) as error:
-        raise OddFileError(f"{CERTIFICATE} is not of its form: {str(error)[:120]}") from None
+        raise unreadable(UNUSABLE, CERTIFICATE, f"is not of its form: {str(error)[:120]}") from None
     return document
 
 
@@ -149,26 +152,11 @@ def check_form(document: dict[str, Any], form: type[Struct]) -> None:
 
 
 def read_document(place: Path, path: str) -> dict[str, Any]:
-    """Return a JSON object that is written in its canonical form; OddFileError otherwise."""
-    data = read_file(place, path)
-    try:
-        document = parse_json(data, "", path)
-        canonical = json_bytes(document)
-    except UnreadableError as error:
-        raise OddFileError(str(error)) from None
-    except (ValueError, RecursionError):
-        raise OddFileError(f"{path} is not JSON") from None
-    if data != canonical:
-        raise OddFileError(f"{path} is not written in its canonical form")
+    """Return a JSON object that is written in its canonical form; UnreadableError otherwise."""
+    data = read_bytes(place, path, UNUSABLE)
+    document = parse_json(data, UNUSABLE, path)
+    check_bytes(path, data, document)
     return document
-
-
-def read_file(place: Path, path: str) -> bytes:
-    """Return the bytes of a plain file below a folder; OddFileError if it is missing, a link or something else."""
-    try:
-        return read_bytes(place, path, "")
-    except UnreadableError as error:
-        raise OddFileError(str(error)) from None
 
 
 def sha256_of(place: Path, path: str) -> str:
@@ -188,25 +176,21 @@ def _read_cells(
     regions, sizes = certificate["regions"][nodes], certificate["sizes"]
     n_sizes, n_rows = int(sizes["n_sizes"]), int(sizes["n_sizes"]) * len(regions)
     columns = {"region": TEXT, "level": TEXT, "size": pa.int32(), **dict.fromkeys(values, WHOLE)}
-    try:
-        opened = ParquetTable(
-            place, path, "", TableForm(TABLE_KINDS[values[0]], columns, {"stamp": stamp}), n_rows
-        )
-        if opened.n_rows != n_rows:
-            opened.close()
-            raise OddFileError(f"{path} does not have one row a region and size")
-        table = opened.read()
-    except UnreadableError as error:
-        raise OddFileError(str(error)) from None
+    form = TableForm(TABLE_KINDS[values[0]], columns, {"stamp": stamp})
+    opened = ParquetTable(place, path, UNUSABLE, form, n_rows)
+    if opened.n_rows != n_rows:
+        opened.close()
+        raise unreadable(UNUSABLE, path, "does not have one row a region and size")
+    table = opened.read()
     for name, place_in in (("region", 0), ("level", 1)):
         due = pa.array([row[place_in] for row in regions], pa.string()).take(
             pa.array(np.repeat(np.arange(len(regions)), n_sizes))
         )
         if not table.column(name).combine_chunks().cast(pa.string()).equals(due):
-            raise OddFileError(f"{path} does not list every {name} in the certificate's order")
+            raise unreadable(UNUSABLE, path, f"does not list every {name} in the certificate's order")
     expected = np.tile(np.arange(n_sizes) + int(sizes["smallest"]), len(regions))
     if not np.array_equal(table.column("size").to_numpy(), expected):
-        raise OddFileError(f"{path} does not list every size")
+        raise unreadable(UNUSABLE, path, "does not list every size")
     shape = len(regions), n_sizes
     return [np.ascontiguousarray(table.column(name).to_numpy().reshape(shape).T) for name in values]
 
@@ -309,7 +293,7 @@ def _check_parts(check: Findings, files: ReleasedFiles, ledger: LedgerFile, comm
         "journal": journal,
         "plan_hash": document["plan_hash"],
     }
-    line = read_file(files.folder, f"{MEASUREMENTS}/{JOURNAL}")
+    line = read_bytes(files.folder, f"{MEASUREMENTS}/{JOURNAL}", UNUSABLE)
     if line != _one_line(due):
         check.fail(f"{JOURNAL} is that of another run")
 
