@@ -216,7 +216,9 @@ def test_runs_are_matched_as_single_groups_would_be(drawn):
 
 def test_what_is_said_of_coverage_was_measured():
     """A release that says how often its intervals hold must say no more than the benchmark found, at any level."""
-    rows = [line.strip("|\n").split("|") for line in MEASURED.read_text().splitlines() if line.startswith("|")]
+    rows = [
+        line.strip("|\n").split("|") for line in MEASURED.read_text().splitlines() if line.startswith("|")
+    ]
     cells = [row[4:] for row in rows if len(row) == 8 and row[3].strip().isdecimal()]
     assert len(cells) > 200
     least = [floor(min(float(row[i].split()[0]) for row in cells)) for i in range(4)]
