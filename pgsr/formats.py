@@ -12,16 +12,18 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Meta, UnsetType, convert
 
 from topdown.formats import json_schema
-from topdown.formats.command_documents import ErrorPage
 from topdown.formats.common import (
-    Charged,
     Count,
-    LedgerHistory,
+    EverythingReleased,
+    Numbers,
     Part,
     Positive,
     Rational,
     Sha256,
+    Stated,
+    UsualConversions,
 )
+from topdown.formats.json_schema import either
 from topdown.made_up import WARNING_FILE
 
 COUNTS, CERTIFICATE, LEDGER, MANIFEST = "counts.parquet", "certificate.json", "ledger.jsonl", "manifest.json"
@@ -52,32 +54,58 @@ def release_files(levels: Sequence[str], *, is_release: bool) -> tuple[str, ...]
     return (CERTIFICATE, COUNTS, *own, *(part_file(level) for level in levels))
 
 
+README_FORM = """\
+Release
+{title}
+{groups:,} groups in {regions:,} regions, by size from {smallest} to {largest}
+
+From:      {agency}
+Questions: {contact}
+Date:      {date}, of the last line of ledger.jsonl
+Licence:   {licence}
+Cite as:   {agency}: {title}, {date}. Plan {plan}.
+
+How well each {unit} is protected
+{said}
+What is exact
+{exact}
+
+What the intervals mean
+{intervals}
+
+What each file holds
+counts.parquet    one row a region and size: how many groups, with the lower and upper end of an interval.
+measurements/     the noisy answers that the counts were made from, and what is exact.
+certificate.json  the privacy loss, and what was measured with how much noise.
+ledger.jsonl      what was charged to the ledger up to this release, line by line.
+manifest.json     the SHA-256 of every file.
+
+Codes of regions are text: keep their leading zeros.
+Check it with:  pgsr verify FOLDER
+"""
+"""Layout and words of README.txt; writer and checker fill it by lines of their own."""
 DOCUMENTS = {
     "audit": "pgsr.formats:Audit",
     "certificate": "pgsr.formats:Certificate",
     "compare": "pgsr.formats:Compare",
-    "explain": "pgsr.formats:Explain",
-    "ledger": "pgsr.formats:LedgerState",
     "manifest": "pgsr.formats:Manifest",
     "microdata": "pgsr.formats:Microdata",
     "release": "pgsr.formats:ReleaseDocument",
-    "schemas": "pgsr.formats:Schemas",
     "synth": "pgsr.formats:Synth",
-    "verify": "pgsr.formats:Verify",
 }
 """Module and struct by name of the document."""
+OF_TOPDOWN = ("error", "explain", "ledger", "schemas", "verify")
+"""Documents that both programs write."""
 
 
 def document_names() -> list[str]:
-    """List the documents by name, without the prefix; an error is topdown's."""
-    return sorted([*DOCUMENTS, "error"])
+    """List the documents by name, without the prefix."""
+    return sorted([*DOCUMENTS, *OF_TOPDOWN])
 
 
 def document_schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of one document; KeyError if there is none."""
-    if name == "error":
-        return json_schema.document_schema(name)
-    return json_schema.document_schema(name, DOCUMENTS)
+    return json_schema.document_schema(name, *(() if name in OF_TOPDOWN else (DOCUMENTS,)))
 
 
 Exact = Annotated[
@@ -90,8 +118,6 @@ Exact = Annotated[
 ]
 
 
-Decimal = Annotated[str, Meta(pattern="^[0-9]{1,40}(\\.[0-9]{1,60})?(e-?[0-9]{1,3})?$")]
-Pair = Annotated[tuple[Decimal, Decimal], Meta(description="Lower and upper bound, rounded outward")]
 Text = Annotated[str, Meta(max_length=2000)]
 Whole = Annotated[int, Meta(ge=0, le=2**62)]
 Engine = Annotated[str, Meta(pattern="^[0-9]+(\\.[0-9]+)+([a-z0-9.+-]*)$", max_length=40)]
@@ -113,22 +139,36 @@ class Truth(Part, frozen=True, kw_only=True):
     seed: int | None
 
 
-class ProtectedStep(Part, frozen=True, kw_only=True):
-    """One neighbour step; a disclosed one bears no number."""
+class DisclosedStep(Part, frozen=True, kw_only=True):
+    """A neighbour step that what is exact gives away: it has no number."""
 
     name: Text
     kind: Literal["presence", "size"]
     relation: Relation
     neighbours: Text
-    status: Literal["protected", "conditional", "disclosed"]
+    status: Literal["disclosed"]
     exact: list[Text]
-    loss: Exact | UnsetType = UNSET
-    n_counts_moved: Annotated[int, Meta(ge=1, le=2**62)] | UnsetType = UNSET
-    epsilon: dict[Annotated[str, Meta(max_length=20)], Pair] | UnsetType = UNSET
-    best_guess: Pair | UnsetType = UNSET
-    right_in_100: Annotated[int, Meta(ge=50, le=2**62)] | UnsetType = UNSET
-    method: Annotated[str, Meta(max_length=120)] | UnsetType = UNSET
     sentence: Text
+
+
+class ProtectedStep(Numbers, frozen=True, kw_only=True):
+    """A neighbour step behind geometric noise."""
+
+    name: Text
+    kind: Literal["presence", "size"]
+    relation: Relation
+    neighbours: Text
+    status: Stated
+    exact: list[Text]
+    loss: Exact
+
+
+class GaussianStep(ProtectedStep, frozen=True, kw_only=True):
+    """A neighbour step behind Gaussian noise."""
+
+    rho: Rational
+    mu: float
+    usual: UsualConversions
 
 
 class Privacy(Part, frozen=True, kw_only=True):
@@ -144,10 +184,13 @@ class Privacy(Part, frozen=True, kw_only=True):
     loss_name: LossName
     loss: Exact
     private_as_claimed: bool
-    secrets: Annotated[list[ProtectedStep], Meta(min_length=1)]
+    secrets: Annotated[
+        list[Annotated[dict[str, Any], either(GaussianStep, ProtectedStep, DisclosedStep)]],
+        Meta(min_length=1),
+    ]
 
 
-VERSION: Final = 6
+VERSION: Final = 7
 """Of the only certificates that are read."""
 LevelName = Annotated[str, Meta(min_length=1, max_length=60, pattern="^[^/\\\\\\x00]+$")]
 
@@ -218,14 +261,14 @@ class Names(Part, frozen=True, kw_only=True):
 class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.certificate"):
     """certificate.json: what was measured, what it costs, what is claimed."""
 
-    version: Literal[6] = VERSION
+    version: Literal[7] = VERSION
     engine: Engine
     release: bool
     stamp: Stamp
     truth: Truth | None
     plan_hash: Sha256
     journal: Annotated[str, Meta(pattern="^([0-9a-f]{32})?$")]
-    ledger: Annotated[LedgerHistory | None, Meta(description="null of a simulation")]
+    everything_released: Annotated[EverythingReleased | None, Meta(description="null of a simulation")]
     mechanism: MechanismRun
     privacy: Privacy
     total: Whole
@@ -277,46 +320,6 @@ class ReleaseDocument(Part, frozen=True, kw_only=True, tag_field="type", tag="pg
     charged: Rational
     n_attempts: Count
     privacy: Privacy
-
-
-class LedgerState(LedgerHistory, frozen=True, kw_only=True, tag_field="type", tag="pgsr.ledger"):
-    """The result of pgsr ledger --json."""
-
-    version: Literal[4] = 4
-    engine: str
-    action: Literal["new", "found", "show", "move", "attest", "refund", "limit", "take-over"]
-    path: str
-    registry: str
-    head: Annotated[Sha256, Meta(description="SHA-256 of the ledger's last line")]
-    data_set: str
-    neighbours: str
-    unit: str
-    charged: Charged
-    charged_delta: Rational | UnsetType = UNSET
-    n_records: Positive
-
-
-class Checked(Part, frozen=True, kw_only=True):
-    """One check, and the first of what it found."""
-
-    name: str
-    ok: bool
-    summary: str
-    n_checked: Count
-    n_failed: Count
-    findings: Annotated[list[str], Meta(max_length=100)]
-    warnings: list[str]
-
-
-class Verify(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.verify"):
-    """The result of pgsr verify --json."""
-
-    version: Literal[2] = 2
-    engine: str
-    ok: bool
-    n_checks: Count
-    n_failed: Count
-    checks: Annotated[list[Checked], Meta(min_length=1)]
 
 
 class Microdata(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.microdata"):
@@ -431,19 +434,3 @@ class Synth(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.synth")
     shape: str
     folder: str
     groups: Count
-
-
-class Explain(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.explain"):
-    """The result of pgsr explain --json."""
-
-    version: Literal[1] = 1
-    engine: str
-    pages: list[ErrorPage]
-
-
-class Schemas(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.schemas"):
-    """The result of pgsr schema --json: documents and their titles."""
-
-    version: Literal[1] = 1
-    engine: str
-    schemas: dict[str, str]

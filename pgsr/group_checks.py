@@ -6,7 +6,7 @@ Columns and rows are chosen again vector by vector, the same sums in the same or
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from math import ceil, log, pi
@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from pgsr.estimators import MEANING, MECHANISMS, OF_MODEL, count_bounds
-from pgsr.formats import CERTIFICATE, MANIFEST, MEASUREMENTS, README, Checked, Manifest, Verify, release_files
+from pgsr.formats import CERTIFICATE, MANIFEST, MEASUREMENTS, README, README_FORM, Manifest, release_files
 from pgsr.released_groups import (
-    OddFileError,
+    UNUSABLE,
     ReleasedFiles,
     check_form,
     check_ledger,
@@ -29,15 +29,14 @@ from pgsr.released_groups import (
     load_files,
     read_certificate,
     read_document,
-    read_file,
     sha256_of,
 )
-from topdown import __version__
 from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError, DataError
 from topdown.made_up import WARNING_FILE
 from topdown.verify.findings import CheckResult, Findings
 from topdown.verify.ledger_reader import persons_said
+from topdown.verify.strict_reader import UnreadableError, read_bytes
 
 MORE = 1e-6
 
@@ -70,7 +69,7 @@ def check_intervals(files: ReleasedFiles) -> Findings:
                 f"{document['regions'][node][0]}, size row {size}: {files.counts[size, node]} and coverage {coverage}: "
                 f"[{lower[size, node]}, {upper[size, node]}] {why}"
             )
-    if stated["meaning"] != MEANING:
+    if stated["meaning"] != MEANING[stated["method"]]:
         check.fail("what the bounds mean is described in other words than the format has")
     levels = ", ".join(document["coverage"])
     check.text = (
@@ -247,29 +246,6 @@ def verify(folder: Path | str) -> list[CheckResult]:
     return check_folder(place)
 
 
-def verify_document(checks: Sequence[CheckResult]) -> Verify:
-    """Return the result of `verify` as a document."""
-    failed = sum(not check.ok for check in checks)
-    return Verify(
-        engine=__version__,
-        ok=not failed,
-        n_checks=len(checks),
-        n_failed=failed,
-        checks=[
-            Checked(
-                name=check.name,
-                ok=check.ok,
-                summary=check.text,
-                n_checked=check.n_checked,
-                n_failed=check.n_failed,
-                findings=[finding.text for finding in check.findings],
-                warnings=list(check.warnings),
-            )
-            for check in checks
-        ],
-    )
-
-
 def check_folder(place: Path) -> list[CheckResult]:
     """Return the checks of a folder, a simulation's too; see `verify`."""
     try:
@@ -282,20 +258,19 @@ def check_folder(place: Path) -> list[CheckResult]:
             code="D137",
             fix="give the folder of a pgsr release",
         )
-    try:
+    certificate: dict[str, Any] | None = None
+    files: ReleasedFiles | None = None
+
+    def read() -> Findings:
+        nonlocal certificate, files
         certificate = read_certificate(place)
-    except OddFileError as error:
-        return [_guarded("manifest", lambda: _sealed(place, None)), _failed("files", str(error))]
-    sealed = _guarded("manifest", lambda: _sealed(place, certificate))
-    try:
         files = load_files(place, certificate)
-    except Exception as error:  # a hostile file can surface as almost anything
-        text = (
-            str(error)
-            if isinstance(error, OddFileError)
-            else f"a file cannot be read ({type(error).__name__})"
-        )
-        return [sealed, _failed("files", text)]
+        return Findings()
+
+    reading = _guarded("files", read)
+    sealed = _guarded("manifest", lambda: _sealed(place, certificate))
+    if files is None:
+        return [sealed, reading]
     checks: dict[str, Callable[[ReleasedFiles], Findings]] = {
         "whole numbers": _whole_numbers,
         "hierarchy": _hierarchy,
@@ -316,7 +291,7 @@ def is_simulation(place: Path) -> bool:
     for name in (CERTIFICATE, MANIFEST):
         try:
             document = read_document(place, name)
-        except (OddFileError, ValueError):
+        except UnreadableError:
             continue
         if document.get("release") is False or document.get("stamp"):
             return True
@@ -329,7 +304,7 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Findings:
     try:
         manifest = read_document(place, MANIFEST)
         check_form(manifest, Manifest)
-    except (ValueError, TypeError, RecursionError) as error:
+    except (UnreadableError, ValueError, TypeError, RecursionError) as error:
         check.fail(f"{MANIFEST} cannot be used: {str(error)[:120]}")
         return check
     listed = manifest["files"]
@@ -351,7 +326,9 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Findings:
             check.fail(f"{name!a} is {'not in the manifest' if name in due else 'no file of such a release'}")
         folders = {MEASUREMENTS, *(f"{MEASUREMENTS}/{level}" for level in levels)}
         _compare_names(check, place, due | {MANIFEST}, folders)
-        if README in due and read_file(place, README).decode("utf-8", "replace") != _readme_due(certificate):
+        if README in due and read_bytes(place, README, UNUSABLE).decode("utf-8", "replace") != _readme_due(
+            certificate
+        ):
             check.fail(f"{README} is not what the certificate says")
         for key in ("engine", "release", "stamp"):
             if manifest[key] != certificate[key]:
@@ -364,44 +341,13 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Findings:
     return check
 
 
-_README = """\
-Release
-{title}
-{groups:,} groups in {regions:,} regions, by size from {smallest} to {largest}
-
-From:      {agency}
-Questions: {contact}
-Date:      {date}, of the last line of ledger.jsonl
-Licence:   {licence}
-Cite as:   {agency}: {title}, {date}. Plan {plan}.
-
-How well each {unit} is protected
-{said}
-What is exact
-{exact}
-
-What the intervals mean
-{intervals}
-
-What each file holds
-counts.parquet    one row a region and size: how many groups, with the lower and upper end of an interval.
-measurements/     the noisy answers that the counts were made from, and what is exact.
-certificate.json  the privacy loss, and what was measured with how much noise.
-ledger.jsonl      what was charged to the ledger up to this release, line by line.
-manifest.json     the SHA-256 of every file.
-
-Codes of regions are text: keep their leading zeros.
-Check it with:  pgsr verify FOLDER
-"""
-
-
 def _readme_due(stated: dict[str, Any]) -> str:
     """Return the text that README.txt must have by the certificate, whose numbers other checks derive anew."""
     sizes, privacy, names, ledger = (
         stated["sizes"],
         stated["privacy"],
         stated.get("names", {}),
-        stated["ledger"],
+        stated["everything_released"],
     )
     lines = []
     for row in privacy["secrets"]:
@@ -412,7 +358,7 @@ def _readme_due(stated: dict[str, Any]) -> str:
             where = "" if delta == "0" else f" at delta {delta}"
             lines += [row["sentence"], f"Epsilon is at most {ends[1]}{where} ({row['name']})."]
     lines += persons_said(ledger["attestations"], ledger["limits"], ledger["refunds"])
-    return _README.format(
+    return README_FORM.format(
         title=names.get("title") or "Numbers of groups by size",
         groups=stated["total"],
         regions=len(stated["regions"]),
@@ -442,21 +388,21 @@ def _compare_names(check: Findings, place: Path, files: set[str], folders: set[s
                 check.fail(f"{inside!a} is not in the manifest of such a release")
 
 
-def _failed(name: str, text: str) -> CheckResult:
-    check = Findings(name=name, n_checked=1)
-    check.fail(text)
-    return check.close(name, text, 0)
-
-
 def _guarded(name: str, run: Callable[[], Findings]) -> CheckResult:
     """Run one check; whatever a hostile file makes it stumble over fails it."""
     start = perf_counter()
     try:
         found = run()
-    except OddFileError as error:
-        return _failed(name, str(error))
+    except DataError:  # of a release of another version
+        raise
+    except UnreadableError as error:
+        found = Findings(n_checked=1, text=str(error))
+        found.add(error.finding)
     except Exception as error:
-        return _failed(name, f"the release is not what its format says ({type(error).__name__})")
+        found = Findings(
+            n_checked=1, text=f"the release is not what its format says ({type(error).__name__})"
+        )
+        found.fail(found.text)
     return found.close(name, found.text, perf_counter() - start)
 
 

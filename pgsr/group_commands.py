@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from time import perf_counter
+from typing import Any
 
 import click
 
 from pgsr.group_checks import verify as check_release
-from pgsr.group_checks import verify_document
 from pgsr.group_files import release_document, write_groups
 from pgsr.group_report import check_group_report, export_groups, write_group_report
+from pgsr.neighbours import RELATIONS
 from pgsr.prepared_release import Prepared, Release
 from pgsr.releasing import release as release_groups
 from pgsr.releasing import simulate, with_spend_note
@@ -20,7 +21,6 @@ from pgsr.run_settings import (
     binding_of,
     ledger_of,
     ledger_place,
-    ledger_state,
     new_ledger,
     plan_of,
     policy_of,
@@ -29,14 +29,18 @@ from pgsr.run_settings import (
     source_of,
     write_settings,
 )
+from topdown.app.commands.check_commands import show_verified
 from topdown.app.commands.command import StoppedRun, command, packed, said_when_stopped, with_options
 from topdown.app.commands.ledger_command import (
     ACTIONS,
+    Action,
     Told,
     document_ledger,
     former_of,
+    ledger_state,
     refuse_other_options,
     show_head,
+    show_ledger,
     told_options,
 )
 from topdown.app.commands.report_command import (
@@ -50,13 +54,45 @@ from topdown.app.commands.spending import confirm
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
-from topdown.app.screens.text_layout import FAIL, OK, WARN, bold
-from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
-from topdown.privacy.ledger import LedgerLocation, history_lines
+from topdown.app.screens.text_layout import FAIL, OK, bold
+from topdown.errors import EXIT_OK, ConfigError
+from topdown.privacy.ledger import LedgerLocation
 from topdown.progress import Report
+from topdown.verify.findings import VerifyResult
 
-Action = Literal["new", "found", "show", "move", "attest", "refund", "limit", "take-over"]
+NOT_CHECKED = (
+    "that the noisy answers were drawn from the groups",
+    "that the counts are what the mechanism makes of them (but of M_H^dp)",
+)
 BOUND = ("data_set", "relations", "smallest", "unit")
+data_options = with_options(
+    click.option(
+        "--groups",
+        type=click.Path(path_type=Path),
+        help="File of groups: user,unit,region,quantity; unit,region,size; or region,size,count.",
+    ),
+    click.option("--smallest", type=int, help="Smallest size, 0 or 1 (default)."),
+    click.option(
+        "--relations",
+        multiple=True,
+        type=click.Choice(RELATIONS),
+        help="Neighbour steps that the noise covers; default move, and new unless size 0 is listed.",
+    ),
+    click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi."),
+    click.option("--data-set", help="Name of the confidential data set."),
+    click.option(
+        "--ledger",
+        type=click.Path(path_type=Path),
+        help="Its ledger (default: in a folder ledger beside the groups).",
+    ),
+    click.option("--ledger-id", help="Id of the ledger, as pgsr ledger printed it."),
+    click.option(
+        "--registry",
+        type=click.Path(path_type=Path),
+        help="Folder of its registry (default: that of the groups).",
+    ),
+)
+"""Which data they are, and whose ledger."""
 limit_options = with_options(
     click.option(
         "--rho-limit", help="Most rho of everything charged to the ledger together; else one release alone."
@@ -101,27 +137,7 @@ limit_options = with_options(
 )
 @click.argument("action", metavar="|".join(ACTIONS), type=click.Choice(ACTIONS))
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.option("--groups", type=click.Path(path_type=Path), help="The file of groups.")
-@click.option("--smallest", type=int, help="Smallest size, 0 or 1 (default).")
-@click.option(
-    "--relations",
-    multiple=True,
-    type=click.Choice(["move", "new", "dropped", "household", "appears"]),
-    help="As for pgsr release.",
-)
-@click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi.")
-@click.option("--data-set", help="Name of the confidential data set.")
-@click.option(
-    "--ledger",
-    type=click.Path(path_type=Path),
-    help="Its file (default: in a folder ledger beside the groups).",
-)
-@click.option("--ledger-id", help="But with new: its id, unless the run file names it.")
-@click.option(
-    "--registry",
-    type=click.Path(path_type=Path),
-    help="Folder of its registry (default: that of the groups).",
-)
+@data_options
 @limit_options
 @told_options
 @packed("told", Told)
@@ -144,37 +160,22 @@ def ledger_command(
     binding = binding_of(**{key: settings[key] for key in BOUND if key in settings})
     place = ledger_place(settings["groups"], binding, ledger_of(settings))
     moved = options.get("registry") is not None
+    limits = policy_of(settings, again=False, resume=False).limits
     if action == "new":
-        return _new_ledger(screen, place, run, settings, moved)
-    if action == "take-over":
+        place = _named_ledger(place, run, settings, moved)
+    elif action == "take-over":
         former = former_of(place, told)
         place = _named_ledger(place, run, settings, moved, instead_of=former.ledger)
-    refuse_unnamed(place)
-    limits = policy_of(settings, again=False, resume=False).limits
-    document_ledger(place, action, told, limits)
+    if action != "new":
+        refuse_unnamed(place)
+        document_ledger(place, action, told, limits)
+    state = ledger_state(place, action, limits)
     if told.head:
-        show_head(screen, place, ledger_state(place, action))
+        show_head(screen, place, state)
         return EXIT_OK
-    done = {
-        "show": "is whole",
-        "move": "is at its place",
-        "attest": "was attested to be complete",
-        "refund": "has one charge less",
-        "limit": "has the limit that is stated",
-        "take-over": f"holds what the former one held; for release: --ledger-id {place.id}",
-    }[action]
-    _show_ledger(screen, place, action, f"The ledger {done}; nothing is spent")
-    return EXIT_OK
-
-
-def _new_ledger(
-    screen: Screen, place: LedgerLocation, run: Path | None, settings: dict[str, Any], moved: bool
-) -> int:
-    made = not place.path.exists()
-    place = _named_ledger(place, run, settings, moved)
-    where = f"named in {run}" if run is not None else f"for release: --ledger-id {place.id}"
-    done = "New ledger" if made else "The ledger was there"
-    _show_ledger(screen, place, "new" if made else "found", f"{done}, {where}; nothing is spent")
+    show_ledger(screen, place, state)
+    if run is None and action in ("new", "take-over"):
+        screen.say(f"For release: --ledger-id {place.id}")
     return EXIT_OK
 
 
@@ -192,26 +193,6 @@ def _named_ledger(
     return place
 
 
-def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: str) -> None:
-    bound = place.binding
-    state = ledger_state(place, action)
-    screen.document(state)
-    screen.pairs(
-        [
-            ("ledger", f"{place.id} at {place.path}"),
-            ("registry", str(place.registry)),
-            ("up to", f"record {state.up_to.record} of {state.up_to.date}"),
-            (
-                "bound to",
-                f"{bound.data_set}; one {bound.unit}, {bound.neighbours}",
-            ),
-        ]
-    )
-    for line in history_lines(state):
-        screen.item(WARN, line)
-    screen.last(last)
-
-
 @command(
     "release",
     examples=(
@@ -225,17 +206,12 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
     exits=(0, 2, 3, 4, 130),
 )
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--groups",
-    type=click.Path(path_type=Path),
-    help="user,unit,region,quantity; unit,region,size; or region,size,count.",
-)
+@data_options
 @click.option("--hierarchy", type=click.Path(path_type=Path), help="Table of region, parent, level.")
 @click.option("--mechanism", help="posterior (default), tracking, M_c^dp, ...")
 @click.option("--epsilon", help='Exact budget, such as "1/2".')
 @click.option("--rho", help="Budget of discrete Gaussian noise, instead of epsilon.")
 @click.option("--sizes", type=int, help="Number of sizes N; public.")
-@click.option("--smallest", type=int, help="Smallest size, 0 or 1 (default).")
 @click.option("--too-large", type=click.Choice(["refuse", "top-code"]), help="Groups past the last size.")
 @click.option("--total", type=int, help="Public number of groups, checked against the data.")
 @click.option(
@@ -248,12 +224,6 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
     help="Sums from the largest size (default) or smallest.",
 )
 @click.option(
-    "--relations",
-    multiple=True,
-    type=click.Choice(["move", "new", "dropped", "household", "appears"]),
-    help="Neighbour steps that the noise covers; default move, and new unless size 0 is listed.",
-)
-@click.option(
     "--coverage",
     multiple=True,
     help="Of intervals beside counts: 0.5, 0.9, 0.95 (default), 0.99; several with one option each.",
@@ -263,21 +233,10 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, last: st
     type=click.Choice(["correct", "published"]),
     help="published: not private; only with --simulate.",
 )
-@click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi.")
 @click.option("--title", help="Of the release, for people; README.txt, reports and citations show it.")
 @click.option("--agency", help="Who answers for the release.")
 @click.option("--contact", help="Whom to ask about it.")
 @click.option("--licence", help="Under which the data may be used.")
-@click.option("--data-set", help="Name of the confidential data set.")
-@click.option(
-    "--ledger", type=click.Path(path_type=Path), help="Ledger of the data set (default: beside --groups)."
-)
-@click.option("--ledger-id", help="Id of the ledger, as pgsr ledger printed it.")
-@click.option(
-    "--registry",
-    type=click.Path(path_type=Path),
-    help="Folder of the ledger's registry (default: that of --groups).",
-)
 @limit_options
 @click.option("--limit-reason", help="Why the limit is what it is.")
 @click.option(
@@ -425,24 +384,11 @@ def _step_line(secret: dict[str, Any]) -> tuple[str, str]:
 def verify_command(screen: Screen, folder: Path) -> int:
     """Check a release from its files alone, in whole numbers."""
     screen.say(f"Reads only the files of {folder}. Needs no confidential data and no solver.")
-    checks = check_release(folder)
-    failed = [check for check in checks if not check.ok]
-    screen.document(verify_document(checks))
-    for check in checks:
-        screen.item(
-            OK if check.ok else FAIL,
-            f"{check.name:<14}",
-            check.text if check.ok else f"{check.n_failed} failed",
-        )
-        for finding in check.findings[:5]:
-            screen.say(finding.text, indent=6)
-        for text in check.warnings:
-            screen.item(WARN, text, indent=6)
-    if failed:
-        screen.last(f"{len(failed)} of {len(checks)} checks failed. All findings: --json", symbol=FAIL)
-        return EXIT_CHECK_FAILED
-    screen.last(f"{len(checks)} of {len(checks)} checks passed", symbol=OK)
-    return EXIT_OK
+    start = perf_counter()
+    checks = tuple(check_release(folder))
+    return show_verified(
+        screen, VerifyResult(checks, perf_counter() - start, NOT_CHECKED), folder, everything=True
+    )
 
 
 @command(

@@ -26,8 +26,8 @@ from pgsr.formats import (
     COUNTS,
     LEDGER,
     MANIFEST,
-    MEASUREMENTS,
     README,
+    README_FORM,
     VERSION,
     Manifest,
     Microdata,
@@ -50,11 +50,12 @@ from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, DataError
 from topdown.formats import json_bytes
-from topdown.formats.common import LedgerHistory
+from topdown.formats.common import EverythingReleased
 from topdown.inputs import parquet_bytes
 from topdown.made_up import WARNING_FILE
 from topdown.output_paths import refuse_existing, refuse_release
-from topdown.privacy.ledger import Disk, history_lines, ledger_history, read_book
+from topdown.privacy.ledger import Disk, history_lines, read_book
+from topdown.publish.ledger_statement import spent_statement
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,6 +179,7 @@ def certificate_document(made: Release, ledger: bytes = b"") -> dict[str, Any]:
         ledger: see `release_contents`.
     """
     proof, plan = made.estimate.certificate, made.prepared
+    method = OF_NOISE if made.estimate.posterior is None else OF_MODEL
     return {
         "type": "pgsr.certificate",
         "version": VERSION,
@@ -187,13 +189,12 @@ def certificate_document(made: Release, ledger: bytes = b"") -> dict[str, Any]:
         "truth": None if made.origin is None else made.origin.to_document(),
         "plan_hash": plan.plan_hash,
         "journal": made.journal,
-        "ledger": to_builtins(ledger_history(read_book(ledger, Path(LEDGER))[0])) if ledger else None,
+        "everything_released": to_builtins(spent_statement(read_book(ledger, Path(LEDGER))[0]))
+        if ledger
+        else None,
         **plan.sections,
         **_choice_section(made),
-        "intervals": {
-            "method": OF_NOISE if made.estimate.posterior is None else OF_MODEL,
-            "meaning": MEANING,
-        },
+        "intervals": {"method": method, "meaning": MEANING[method]},
         "optimality": None
         if proof is None
         else {
@@ -244,43 +245,27 @@ def readme_text(certificate: Mapping[str, Any]) -> str:
     Args:
         certificate: certificate.json of a release, not of a simulation.
     """
-    privacy, sizes, ledger = certificate["privacy"], certificate["sizes"], certificate["ledger"]
+    privacy, sizes, ledger = certificate["privacy"], certificate["sizes"], certificate["everything_released"]
     names = dict.fromkeys(("title", "agency", "contact", "licence"), "") | certificate.get("names", {})
-    date = "not stated" if ledger is None else ledger["up_to"]["date"]
-    largest = sizes["smallest"] + sizes["n_sizes"] - 1
     more = " or more" if sizes["too_large"] == "top-code" else ""
     said = [line for row in privacy["secrets"] for line in _lines_of(row)]
-    said += [] if ledger is None else history_lines(convert(ledger, LedgerHistory))
-    held = {
-        COUNTS: "one row a region and size: how many groups, with the lower and upper end of an interval.",
-        f"{MEASUREMENTS}/": "the noisy answers that the counts were made from, and what is exact.",
-        CERTIFICATE: "the privacy loss, and what was measured with how much noise.",
-        LEDGER: "what was charged to the ledger up to this release, line by line.",
-        MANIFEST: "the SHA-256 of every file.",
-    }
-    agency, title = names["agency"] or "agency not stated", names["title"] or TITLE
-    sized = f"by size from {sizes['smallest']} to {largest}{more}"
-    return f"""Release
-{title}
-{certificate["total"]:,} groups in {len(certificate["regions"]):,} regions, {sized}
-
-From:      {agency}
-Questions: {names["contact"] or "not stated"}
-Date:      {date}, of the last line of {LEDGER}
-Licence:   {names["licence"] or "not stated; ask who gave you the data"}
-Cite as:   {agency}: {title}, {date}. Plan {certificate["plan_hash"][:8]}.
-
-How well each {privacy["unit"]} is protected
-{_wrapped(said)}
-What is exact
-{_wrapped([f"Published without noise: {', '.join(privacy['conditional_on'])}."])}
-What the intervals mean
-{_wrapped([f"An interval is {certificate['intervals']['meaning']}."])}
-What each file holds
-{"".join(f"{name:<17} {text}" + chr(10) for name, text in held.items())}
-Codes of regions are text: keep their leading zeros.
-Check it with:  pgsr verify FOLDER
-"""
+    said += [] if ledger is None else history_lines(convert(ledger, EverythingReleased))
+    return README_FORM.format(
+        title=names["title"] or TITLE,
+        groups=certificate["total"],
+        regions=len(certificate["regions"]),
+        smallest=sizes["smallest"],
+        largest=f"{sizes['smallest'] + sizes['n_sizes'] - 1}{more}",
+        agency=names["agency"] or "agency not stated",
+        contact=names["contact"] or "not stated",
+        licence=names["licence"] or "not stated; ask who gave you the data",
+        date="not stated" if ledger is None else ledger["up_to"]["date"],
+        plan=certificate["plan_hash"][:8],
+        unit=privacy["unit"],
+        said="".join(fill(line, COLUMNS) + "\n" for line in said),
+        exact=fill(f"Published without noise: {', '.join(privacy['conditional_on'])}.", COLUMNS),
+        intervals=fill(f"An interval is {certificate['intervals']['meaning']}.", COLUMNS),
+    )
 
 
 def _lines_of(row: Mapping[str, Any]) -> list[str]:
@@ -290,10 +275,6 @@ def _lines_of(row: Mapping[str, Any]) -> list[str]:
     ((delta, (_, high)),) = row["epsilon"].items()
     at = "" if delta == "0" else f" at delta {delta}"
     return [row["sentence"], f"Epsilon is at most {high}{at} ({row['name']})."]
-
-
-def _wrapped(lines: list[str]) -> str:
-    return "".join(fill(line, COLUMNS) + "\n" for line in lines)
 
 
 def answers_bytes(plan: Prepared, noisy: Ints, level: int, stamp: str) -> bytes:

@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from pgsr.formats import CERTIFICATE, COUNTS, LEDGER
+from pgsr.formats import CERTIFICATE, COUNTS
 from pgsr.group_checks import is_simulation
 from pgsr.group_files import TITLE
-from pgsr.released_groups import OddFileError, ReleasedFiles, load_files, read_certificate
+from pgsr.released_groups import ReleasedFiles, load_files, read_certificate
 from topdown.app.calls import PathText, path_of
 from topdown.app.read_release import check_page, write_page
 from topdown.app.release_exports import COMPOSED, EXPORTS, NOISE, Facts, first_epsilon, sha256_of_file
 from topdown.errors import ConfigError, DataError
 from topdown.formats.command_documents import ReportChecked, ReportWritten
+from topdown.formats.report_pages import everything_released
 from topdown.formats.report_parts import (
     Content,
     Form,
@@ -33,7 +34,7 @@ from topdown.formats.report_parts import (
     whole_page,
     words_of,
 )
-from topdown.privacy.ledger import read_book
+from topdown.verify.strict_reader import UnreadableError
 
 PARQUET = "application/vnd.apache.parquet"
 
@@ -60,7 +61,7 @@ def certificate_of(place: Path) -> dict[str, Any]:
         raise ConfigError(f"{place} holds a simulation", code="C122", fix="give a release")
     try:
         return read_certificate(place)
-    except OddFileError as error:
+    except UnreadableError as error:
         raise DataError(
             f"{place}: {error}", code="D140", fix="see what pgsr verify finds; get the release again"
         ) from None
@@ -82,8 +83,8 @@ def facts_of_groups(place: Path, stated: dict[str, Any]) -> Facts:
         agency=names.get("agency", ""),
         contact=names.get("contact", ""),
         licence=names.get("licence", ""),
-        data_set=read_book((place / LEDGER).read_bytes(), place / LEDGER)[0].binding.data_set,
-        date=stated["ledger"]["up_to"]["date"],
+        data_set=stated["everything_released"]["data_set"],
+        date=stated["everything_released"]["up_to"]["date"],
         unit=privacy["unit"],
         neighbours="; ".join(row["neighbours"] for row in rows),
         loss_name=privacy["loss_name"],
@@ -160,7 +161,7 @@ def _documents(place: Path, intervals: Callable[[ReleasedFiles], list[dict[str, 
     certificate = certificate_of(place)
     try:
         files = load_files(place, certificate)
-    except (OddFileError, OSError) as error:
+    except (UnreadableError, OSError) as error:
         raise DataError(
             f"{place}: {error}", code="D140", fix="see what pgsr verify finds; get the release again"
         ) from None
@@ -280,8 +281,6 @@ def _measured(c: Content) -> str:
         "coverage": c.number(f"{at}/coverage/{last}", "percent"),
         "loss": c.number(f"{at}/privacy/loss", "text"),
         "loss_name": c.text(f"{at}/privacy/loss_name"),
-        "record": c.number(f"{at}/ledger/up_to/record", "whole"),
-        "date": c.text(f"{at}/ledger/up_to/date"),
     }
     said = {
         key: c.say(f"group_measured.{key}", **slots) for key in ("lead", "exact", "noise_note", "charged")
@@ -292,6 +291,7 @@ def _measured(c: Content) -> str:
         f'<p class="note">{c.say("group_measured.step_note")}</p>'
         f"<h3>{c.say('group_measured.noise')}</h3>{table(words['noise_columns'], noise, numbers=(1, 2))}"
         f'<p class="note">{said["noise_note"]}</p><p>{said["charged"]}</p>'
+        f"{everything_released(c, f'{at}/everything_released')}"
         f'<p class="note">{c.say("group_measured.check")} <code>{c.text("derived#/certificate_sha256")}</code></p>'
     )
 

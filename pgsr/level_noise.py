@@ -19,12 +19,13 @@ from pgsr.vectors import ADAPTIVE, Kind, joint_sensitivity
 from topdown.arrays import Ints
 from topdown.errors import BudgetError, ConfigError
 from topdown.privacy.bits import AesBits, SimulationBits
-from topdown.privacy.laws import DiscreteGaussian, TwoSidedGeometric
+from topdown.privacy.laws import LAWS
 from topdown.privacy.sampler import Sampler
 
 Noise = Literal["geometric", "gaussian"]
 CALIBRATIONS = ("correct", "published")
-LOSS_NAMES = {"geometric": "epsilon", "gaussian": "rho"}
+LAW_NAMES = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
+"""Of topdown, by noise: what draws it, what it costs, how a ledger names it."""
 NOT_A_RELEASE: Final = "NOT-A-RELEASE"
 WIDEST = {"geometric": 2**24, "gaussian": 2**54}  # scale and variance that the sampler draws
 LARGEST_LOSS = 10_000  # past it noise protects nothing, and the accountant takes minutes to say so
@@ -80,7 +81,7 @@ class Budget:
     @property
     def loss_name(self) -> str:
         """What the budget counts: "epsilon" or "rho"."""
-        return LOSS_NAMES[self.noise]
+        return LAWS[LAW_NAMES[self.noise]].loss_name
 
     @property
     def claimed(self) -> Fraction:
@@ -119,9 +120,7 @@ class Calibration:
     @property
     def relative_variance(self) -> tuple[Fraction, ...]:
         """Numbers in proportion to the variance of each level's noise (2 scale^2 for geometric noise)."""
-        if self.noise == "gaussian":
-            return self.parameters
-        return tuple(2 * p * p for p in self.parameters)
+        return tuple(LAWS[LAW_NAMES[self.noise]].variance(p, ()) for p in self.parameters)
 
 
 def calibrate(
@@ -151,19 +150,20 @@ def calibrate(
         )
     split = _shares(budget.shares, tree.n_levels)
     moved = joint_sensitivity(kind, steps, tree, sizes.n_sizes, sizes.smallest).l1_by_level
-    if noise == "gaussian":
-        parameters = tuple(
-            Fraction(s) / (2 * claimed * q) if s else Fraction(1) for s, q in zip(moved, split, strict=True)
-        )
-    else:
-        # The paper assumes one unit a level for the chain (Lemma 6).
-        published = budget.calibration == "published" and kind in ("chain", "tail_chain")
-        assumed = (1,) * len(moved) if published else moved
-        parameters = tuple(Fraction(max(s, 1)) / (claimed * q) for s, q in zip(assumed, split, strict=True))
-    half = 2 if noise == "gaussian" else 1
-    loss = sum((Fraction(s) / (half * p) for s, p in zip(moved, parameters, strict=True)), Fraction(0))
+    # The paper assumes one unit a level for the chain (Lemma 6).
+    published = budget.calibration == "published" and kind in ("chain", "tail_chain")
+    assumed = [1 if published else max(s, 1) for s in moved]
+    law = LAWS[LAW_NAMES[noise]]
+    parameters = tuple(law.calibrated(claimed * q, s, s) for s, q in zip(assumed, split, strict=True))
+    loss = exact_loss(noise, parameters, moved)
     _refuse_out_of_range(budget, parameters)
     return Calibration(noise, budget.calibration, claimed, loss, parameters, moved, steps)
+
+
+def exact_loss(noise: Noise, parameters: Sequence[Fraction], moved: Sequence[int]) -> Fraction:
+    """Return epsilon or rho of a step that moves so many answers of every level by one."""
+    law = LAWS[LAW_NAMES[noise]]
+    return sum((law.loss(p, 1, n) for p, n in zip(parameters, moved, strict=True) if n), Fraction(0))
 
 
 def _refuse_out_of_range(budget: Budget, parameters: tuple[Fraction, ...]) -> None:
@@ -250,11 +250,10 @@ class NoiseSource:
             level: its position, the root's is 0.
             shape: of the noise.
         """
-        law = DiscreteGaussian if calibration.noise == "gaussian" else TwoSidedGeometric
         parameter = calibration.parameters[level]
-        if self._rough is not None and law is TwoSidedGeometric and parameter > WIDEST_TABLE:
+        if self._rough is not None and calibration.noise == "geometric" and parameter > WIDEST_TABLE:
             success = -np.expm1(-1.0 / float(parameter))
             up, down = (self._rough.geometric(success, shape) for _ in range(2))
             return np.asarray(up - down).astype(np.int64)
-        drawn = Sampler(law(parameter), self._bits).draw(int(np.prod(shape))).astype(np.int64)
-        return drawn.reshape(shape)
+        law = LAWS[LAW_NAMES[calibration.noise]].distribution(parameter, ())
+        return Sampler(law, self._bits).draw(int(np.prod(shape))).astype(np.int64).reshape(shape)

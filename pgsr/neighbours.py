@@ -101,21 +101,19 @@ def step_in_words(relation: str, sizes: Sizes, public: Mapping[str, int], unit: 
     """Return what a neighbour step means for the sizes and public facts of a release."""
     _, *others = exact_statistics(sizes, public)
     totals = tuple(name for name in others if name == PUBLIC)
-    if relation == "move":
-        return NeighbourStep(
-            relation,
-            f"presence of one {unit} in a group that is counted either way",
-            "one group of one leaf region changes its size by one",
-            (),
-            tuple(name for name in others if name != PUBLIC),
+    if relation in KEEP_NUMBERS:
+        of_one, how = (
+            (f"presence of one {unit} in a group", "changes its size by one")
+            if relation == "move"
+            else (f"size of one {unit}", "has any other size")
         )
-    if relation == "household":
+        too_large = tuple(name for name in others if name != PUBLIC)
         return NeighbourStep(
             relation,
-            f"size of one {unit} that is counted either way",
-            "one group of one leaf region has any other size",
+            f"{of_one} that is counted either way",
+            f"one group of one leaf region {how}",
             (),
-            tuple(name for name in others if name != PUBLIC),
+            too_large,
         )
     if relation == "new":
         size = "1" if sizes.smallest == 1 else "0 or 1"

@@ -6,13 +6,11 @@ The numbers come from topdown's accountant.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
 from typing import Any
 
 from pgsr.hierarchy import Tree
-from pgsr.level_noise import Calibration
+from pgsr.level_noise import LAW_NAMES, Calibration, exact_loss
 from pgsr.neighbours import (
     KEEP_NUMBERS,
     NUMBER,
@@ -26,41 +24,15 @@ from pgsr.neighbours import (
 from pgsr.run_settings import Plan
 from pgsr.vectors import sensitivity
 from topdown.errors import ConfigError
-from topdown.privacy import Enclosure
-from topdown.privacy.accountant import Composition, PureLoss
+from topdown.privacy import loss_numbers
+from topdown.privacy.accountant import NoisyCounts, WholeLoss
 
 DELTA = "1e-10"
-DIGITS = 12
 Parts = Sequence[tuple[Fraction, int]]
 
 
-@dataclass(frozen=True)
-class StepCost:
-    """What one step costs.
-
-    Args:
-        loss: exact: epsilon of geometric noise, rho of Gaussian noise.
-        l0_sensitivity: answers that the step moves, each by one.
-        delta: where epsilon is stated: "0" for geometric noise.
-        epsilon: enclosure of epsilon at delta.
-        bayes_accuracy: enclosure of the probability that the best attacker, between two equally likely neighbours,
-            names the right one.
-    """
-
-    loss: Fraction
-    l0_sensitivity: int
-    delta: str
-    epsilon: Enclosure
-    bayes_accuracy: Enclosure
-
-    @property
-    def attacker_accuracy_percent(self) -> int:
-        """The accuracy of the best attacker in percent, rounded up."""
-        return min(ceil(100 * self.bayes_accuracy.upper), 100)
-
-
-def account_step(noise: str, parts: Parts) -> StepCost:
-    """Return what a step costs that moves `changed` answers by one under noise of each parameter.
+def step_numbers(noise: str, parts: Parts) -> dict[str, Any]:
+    """Return the numbers of a step that moves `changed` answers by one under noise of each parameter.
 
     Args:
         noise: "geometric" (parameter: scale) or "gaussian" (variance).
@@ -69,19 +41,10 @@ def account_step(noise: str, parts: Parts) -> StepCost:
     Raises:
         ConfigError: no engine encloses this composition (A009).
     """
-    n_moved = sum(changed for _, changed in parts)
-    if noise == "geometric":
-        loss = PureLoss.of_geometric(parts)
-        epsilon = Enclosure(loss.epsilon, loss.epsilon, "exact")
-        found = loss.best_guess()
-        method = "binomials, 256 bit" if loss.is_exact else "pure epsilon, upper bound"
-        guess = Enclosure(found.lower, found.upper, method)
-        return StepCost(loss.epsilon, n_moved, "0", epsilon, guess)
-    whole = Composition.of([(variance, 1, changed) for variance, changed in parts if changed])
-    engine = whole.certifying()
-    return StepCost(
-        whole.rho, n_moved, DELTA, whole.epsilon(DELTA, engine=engine), whole.best_guess(engine=engine)
+    moved = tuple(
+        NoisyCounts(LAW_NAMES[noise], parameter, changed) for parameter, changed in parts if changed
     )
+    return loss_numbers(WholeLoss(moved), (DELTA,))
 
 
 def refuse_empty_promise(plan: Plan, tree: Tree) -> None:
@@ -145,13 +108,8 @@ def _step_row(relation: Relation, plan: Plan, tree: Tree, noise: Calibration) ->
     if this.always:
         return row | {"sentence": f"disclosed by: {', '.join(this.always)}"}
     moved = sensitivity(plan.kind, relation, tree, sizes.n_sizes, sizes.smallest).l1_by_level
-    cost = account_step(noise.noise, [(p, n) for p, n in zip(noise.parameters, moved, strict=True) if n])
-    return row | {
-        "loss": str(cost.loss),
-        "n_counts_moved": cost.l0_sensitivity,
-        "epsilon": {cost.delta: list(cost.epsilon.texts(DIGITS))},
-        "best_guess": list(cost.bayes_accuracy.texts(DIGITS)),
-        "right_in_100": cost.attacker_accuracy_percent,
-        "method": cost.bayes_accuracy.method,
-        "sentence": step_sentence(this, cost.attacker_accuracy_percent, exact_statistics(sizes, plan.public)),
-    }
+    numbers = step_numbers(noise.noise, list(zip(noise.parameters, moved, strict=True)))
+    said = step_sentence(this, numbers["right_in_100"], exact_statistics(sizes, plan.public))
+    return (
+        row | {"loss": str(exact_loss(noise.noise, noise.parameters, moved))} | numbers | {"sentence": said}
+    )

@@ -1,9 +1,9 @@
 """A release as a checker reads it, and what it says of privacy and its ledger, derived again with other code.
 
 Files are read strictly, following no link, from their formats only. Sensitivities come from the closed forms of the
-definitions, not from positions in vectors; epsilon and rho from the stated noise; the best guess of geometric noise
-from two-point laws in whole numbers, of Gaussian noise from the accountant with more digits. Shared with the code that
-made them are the words and the half widths, which promise nothing about privacy.
+definitions, not from positions in vectors; losses, what an attacker can guess and what the whole ledger costs from the
+code of `topdown verify`. Shared with the code that made them are the words and the half widths, which promise nothing
+about privacy.
 """
 
 from __future__ import annotations
@@ -38,14 +38,24 @@ from pgsr.hierarchy import Sizes
 from pgsr.neighbours import step_in_words, step_sentence, unit_means
 from topdown.arrays import Ints
 from topdown.errors import DataError
-from topdown.formats import json_bytes
+from topdown.verify.change_losses import MovedCounts, loss_of
 from topdown.verify.check_ledger import check_order
+from topdown.verify.check_privacy import check_everything_released
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import GROUP_STEPS, OF_GROUP_SIZES, Charge, LedgerFile, Opened, load_ledger
-from topdown.verify.strict_reader import UnreadableError, open_inside, parse_json, read_bytes
+from topdown.verify.stated_losses import Comparison, StatedRow
+from topdown.verify.strict_reader import (
+    UnreadableError,
+    check_bytes,
+    open_inside,
+    parse_json,
+    read_bytes,
+    unreadable,
+)
 from topdown.verify.strict_reader import sha256_of as digest_of
 
+UNUSABLE = "V199"  # of a file that is not what its format says
 TABLE_KINDS = {COUNT: "pgsr.counts", ANSWER: "pgsr.measurements"}
 
 
@@ -77,15 +87,11 @@ class ReleasedFiles:
         return [level["name"] for level in self.certificate["levels"]]
 
 
-class OddFileError(ValueError):
-    """A file is not what its format says; the text names it and says why."""
-
-
 def load_files(place: Path, certificate: dict[str, Any]) -> ReleasedFiles:
     """Read counts and answers of a release whose certificate has the right form.
 
     Raises:
-        OddFileError: a file is not what its format says.
+        UnreadableError: a file is not what its format says.
     """
     regions, stamp = certificate["regions"], certificate["stamp"]
     names = [level["name"] for level in certificate["levels"]]
@@ -94,7 +100,7 @@ def load_files(place: Path, certificate: dict[str, Any]) -> ReleasedFiles:
         parent = np.array([index[up] if up else -1 for _, _, up in regions], dtype=np.int64)
         level = np.array([names.index(name) for _, name, _ in regions], dtype=np.int64)
     except (KeyError, ValueError):
-        raise OddFileError(f"{CERTIFICATE} names a parent or a level that is not listed") from None
+        raise unreadable(UNUSABLE, CERTIFICATE, "names a parent or a level that is not listed") from None
     own = np.arange(len(regions))
     ordered = np.array_equal(level, np.sort(level)) and np.all(parent < own) and np.all(parent[1:] >= 0)
     nested = len(parent) == 1 or np.array_equal(level[parent[1:]] + 1, level[1:])
@@ -104,7 +110,7 @@ def load_files(place: Path, certificate: dict[str, Any]) -> ReleasedFiles:
         or not nested
         or set(level.tolist()) != set(range(len(names)))
     ):
-        raise OddFileError(f"{CERTIFICATE} does not list its regions as a tree, level by level")
+        raise unreadable(UNUSABLE, CERTIFICATE, "does not list its regions as a tree, level by level")
     columns = (COUNT, *bound_columns(certificate["coverage"]))
     counts, *ends = _read_cells(place, COUNTS, columns, certificate, slice(None), stamp)
     bounds = tuple(zip(ends[::2], ends[1::2], strict=True))
@@ -117,7 +123,7 @@ def load_files(place: Path, certificate: dict[str, Any]) -> ReleasedFiles:
 
 
 def read_certificate(place: Path) -> dict[str, Any]:
-    """Return the certificate; OddFileError if it has another form, or is not written in its canonical form.
+    """Return the certificate; UnreadableError if it has another form, or is not written in its canonical form.
 
     Raises:
         DataError: it is one of another version (D138).
@@ -136,7 +142,7 @@ def read_certificate(place: Path) -> dict[str, Any]:
     try:
         check_form(document, Certificate)
     except (ValueError, TypeError, RecursionError) as error:
-        raise OddFileError(f"{CERTIFICATE} is not of its form: {str(error)[:120]}") from None
+        raise unreadable(UNUSABLE, CERTIFICATE, f"is not of its form: {str(error)[:120]}") from None
     return document
 
 
@@ -146,26 +152,11 @@ def check_form(document: dict[str, Any], form: type[Struct]) -> None:
 
 
 def read_document(place: Path, path: str) -> dict[str, Any]:
-    """Return a JSON object that is written in its canonical form; OddFileError otherwise."""
-    data = read_file(place, path)
-    try:
-        document = parse_json(data, "", path)
-        canonical = json_bytes(document)
-    except UnreadableError as error:
-        raise OddFileError(str(error)) from None
-    except (ValueError, RecursionError):
-        raise OddFileError(f"{path} is not JSON") from None
-    if data != canonical:
-        raise OddFileError(f"{path} is not written in its canonical form")
+    """Return a JSON object that is written in its canonical form; UnreadableError otherwise."""
+    data = read_bytes(place, path, UNUSABLE)
+    document = parse_json(data, UNUSABLE, path)
+    check_bytes(path, data, document)
     return document
-
-
-def read_file(place: Path, path: str) -> bytes:
-    """Return the bytes of a plain file below a folder; OddFileError if it is missing, a link or something else."""
-    try:
-        return read_bytes(place, path, "")
-    except UnreadableError as error:
-        raise OddFileError(str(error)) from None
 
 
 def sha256_of(place: Path, path: str) -> str:
@@ -185,25 +176,21 @@ def _read_cells(
     regions, sizes = certificate["regions"][nodes], certificate["sizes"]
     n_sizes, n_rows = int(sizes["n_sizes"]), int(sizes["n_sizes"]) * len(regions)
     columns = {"region": TEXT, "level": TEXT, "size": pa.int32(), **dict.fromkeys(values, WHOLE)}
-    try:
-        opened = ParquetTable(
-            place, path, "", TableForm(TABLE_KINDS[values[0]], columns, {"stamp": stamp}), n_rows
-        )
-        if opened.n_rows != n_rows:
-            opened.close()
-            raise OddFileError(f"{path} does not have one row a region and size")
-        table = opened.read()
-    except UnreadableError as error:
-        raise OddFileError(str(error)) from None
+    form = TableForm(TABLE_KINDS[values[0]], columns, {"stamp": stamp})
+    opened = ParquetTable(place, path, UNUSABLE, form, n_rows)
+    if opened.n_rows != n_rows:
+        opened.close()
+        raise unreadable(UNUSABLE, path, "does not have one row a region and size")
+    table = opened.read()
     for name, place_in in (("region", 0), ("level", 1)):
         due = pa.array([row[place_in] for row in regions], pa.string()).take(
             pa.array(np.repeat(np.arange(len(regions)), n_sizes))
         )
         if not table.column(name).combine_chunks().cast(pa.string()).equals(due):
-            raise OddFileError(f"{path} does not list every {name} in the certificate's order")
+            raise unreadable(UNUSABLE, path, f"does not list every {name} in the certificate's order")
     expected = np.tile(np.arange(n_sizes) + int(sizes["smallest"]), len(regions))
     if not np.array_equal(table.column("size").to_numpy(), expected):
-        raise OddFileError(f"{path} does not list every size")
+        raise unreadable(UNUSABLE, path, "does not list every size")
     shape = len(regions), n_sizes
     return [np.ascontiguousarray(table.column(name).to_numpy().reshape(shape).T) for name in values]
 
@@ -217,7 +204,7 @@ def check_ledger(files: ReleasedFiles) -> Findings:
     document = files.certificate
     if not document["release"]:
         check.n_checked, check.text = 1, f"none: {document['stamp']}"
-        if not document["stamp"] or document["journal"] or document["ledger"] is not None:
+        if not document["stamp"] or document["journal"] or document["everything_released"] is not None:
             check.fail("a simulation must be stamped and charge nothing")
         return check
     try:
@@ -227,7 +214,7 @@ def check_ledger(files: ReleasedFiles) -> Findings:
         return check
     check_order(ledger, check)
     check.warnings += ledger.persons_said
-    _check_history(check, ledger, document["ledger"])
+    check_statement(check, ledger, document["everything_released"])
     first = ledger.lines[0]
     commits = [line for line in ledger.commits if line.journal == document["journal"]]
     if not isinstance(first, Opened) or not commits or ledger.lines[-1] is not commits[-1]:
@@ -246,20 +233,11 @@ def check_ledger(files: ReleasedFiles) -> Findings:
     return check
 
 
-def _check_history(check: Findings, ledger: LedgerFile, stated: dict[str, Any] | None) -> None:
-    """Expect the certificate to say which ledger it is, where its copy ends, and what persons attested or took back."""
-    due = {
-        "ledger": getattr(ledger.lines[0], "ledger", ""),
-        "up_to": ledger.up_to,
-        "limits": ledger.limits,
-        "attestations": ledger.attestations,
-        "refunds": ledger.refunds,
-    }
-    check.n_checked += 1
-    if stated != due:
-        check.fail(
-            "the certificate states another ledger, end, limit, attestation or refund than ledger.jsonl holds"
-        )
+def check_statement(check: Findings, ledger: LedgerFile, stated: dict[str, Any] | None) -> None:
+    """Expect the certificate to say which ledger it is, and what everything that was charged costs together."""
+    compare = Comparison(check)
+    with compare.reading("V136", "everything_released"):
+        check_everything_released(compare, ledger, stated or {}, "everything_released")
 
 
 def _check_charges(check: Findings, files: ReleasedFiles, bound: Opened, mine: list[Charge]) -> None:
@@ -315,7 +293,7 @@ def _check_parts(check: Findings, files: ReleasedFiles, ledger: LedgerFile, comm
         "journal": journal,
         "plan_hash": document["plan_hash"],
     }
-    line = read_file(files.folder, f"{MEASUREMENTS}/{JOURNAL}")
+    line = read_bytes(files.folder, f"{MEASUREMENTS}/{JOURNAL}", UNUSABLE)
     if line != _one_line(due):
         check.fail(f"{JOURNAL} is that of another run")
 
@@ -327,12 +305,7 @@ def _one_line(fields: dict[str, object]) -> bytes:
 HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "coverage", "levels", "regions")
 STEPS = ("move", "new", "dropped", "household", "appears")
 SETS_OF_WHOLE_GROUPS = (["household"], ["household", "appears"])
-UNIT = 1 << 400
-TERMS = 100
-MOST_LOSSES = 500
-MORE_DIGITS = 25
 MOST_LOSS, MOST_SPREAD = 40_000, 2**54
-Pair = tuple[Fraction, Fraction]
 
 
 def check_privacy(files: ReleasedFiles) -> Findings:
@@ -382,13 +355,8 @@ def check_privacy(files: ReleasedFiles) -> Findings:
     if stated["conditional_on"] != known:
         check.fail(f"what is exact is {', '.join(known)}; the certificate states {stated['conditional_on']}")
     spoken_of = SETS_OF_WHOLE_GROUPS[1] if "household" in relations else relations
-    if [row["relation"] for row in stated["secrets"]] != spoken_of:
-        check.fail("the certificate does not state one row for every neighbour step")
-        return check
-    for row in stated["secrets"]:
-        check.n_checked += 1
-        _check_step(check, row, known, noise, parameters, by_step.get(row["relation"], []))
-        _check_words(check, row, known, Sizes(**sizes), document["public_totals"], stated["unit"])
+    due = [_stated_row(step, document, known, parameters, by_step.get(step, [])) for step in spoken_of]
+    Comparison(check).rows("V133", "privacy.secrets", stated["secrets"], due)
     check.text = f"{name} {loss} from the noise of {len(levels)} levels, {len(relations)} neighbour steps"
     return check
 
@@ -442,131 +410,30 @@ def _exact_statistics(document: dict[str, Any]) -> list[str]:
     return known + (["public numbers of groups of regions"] if document["public_totals"] else [])
 
 
-def _check_step(
-    check: Findings,
-    row: dict[str, Any],
+def _stated_row(
+    step: str,
+    document: dict[str, Any],
     known: list[str],
-    noise: str,
     parameters: Sequence[Fraction],
     moved: Sequence[int],
-) -> None:
-    """Check one neighbour step: its status, and no number but its own where it is not disclosed."""
-    step = row["relation"]
+) -> StatedRow:
+    """Return what must be stated of one neighbour step: numbers of its own, and none where it is disclosed."""
+    stated = document["privacy"]
+    this = step_in_words(step, Sizes(**document["sizes"]), document["public_totals"], stated["unit"])
+    head: dict[str, Any] = {
+        "name": this.name,
+        "kind": this.kind,
+        "relation": step,
+        "neighbours": this.neighbours,
+    }
     if step not in ("move", "household"):
         exact = [name for name in known if step == "appears" or not name.startswith("no group")]
-        expected = {"status": "disclosed", "exact": exact}
-        numbers = {"loss", "epsilon", "best_guess", "right_in_100", "n_counts_moved"} & set(row)
-        if numbers or any(row[key] != value for key, value in expected.items()):
-            check.fail(
-                f"step {step} alters the number of groups, which is exact: it is disclosed, without numbers"
-            )
-        return
+        return StatedRow(
+            head | {"status": "disclosed", "exact": exact}, None, lambda _: f"disclosed by: {known[0]}"
+        )
     exact = [name for name in known if name.startswith("no group")]
-    if (row["status"], row["exact"]) != ("conditional" if exact else "protected", exact):
-        check.fail(
-            f"step {step} is misstated as {row['status']}, exact: {', '.join(row['exact']) or 'nothing'}"
-        )
-    parts = [(p, n) for p, n in zip(parameters, moved, strict=True) if n]
-    loss = _loss(noise, parameters, moved)
-    if Fraction(row["loss"]) != loss or row["n_counts_moved"] != sum(moved):
-        check.fail(f"step {step} costs {loss}, the certificate states {row['loss']}")
-    epsilon, guess = (
-        _gaussian_accuracy(parts)
-        if noise == "gaussian"
-        else ({"0": (loss, loss)}, _geometric_accuracy(parts, loss))
-    )
-    if set(row["epsilon"]) != set(epsilon):
-        check.fail(
-            f"step {step} states epsilon at delta {', '.join(row['epsilon'])}, not {', '.join(epsilon)}"
-        )
-    for delta in set(row["epsilon"]) & set(epsilon):
-        _encloses(check, f"epsilon at delta {delta}", row["epsilon"][delta], epsilon[delta])
-    _encloses(check, "the best guess", row["best_guess"], guess)
-    times = min(-(-100 * Fraction(row["best_guess"][1]) // 1), 100)
-    if row["right_in_100"] != times:
-        check.fail(f"step {step} is guessed rightly at most {times} times in 100, not {row['right_in_100']}")
-
-
-def _check_words(
-    check: Findings,
-    row: dict[str, Any],
-    known: list[str],
-    sizes: Sizes,
-    public: dict[str, int],
-    unit: str,
-) -> None:
-    """Compare the words of a step with those that belong to its numbers."""
-    this = step_in_words(row["relation"], sizes, public, unit)
-    said = (
-        "disclosed by: number of groups"
-        if this.always
-        else step_sentence(this, row["right_in_100"], tuple(known))
-    )
-    if (row["name"], row["kind"], row["neighbours"], row["sentence"]) != (
-        this.name,
-        this.kind,
-        this.neighbours,
-        said,
-    ):
-        check.fail(f"step {this.relation} is described in other words than its numbers allow")
-
-
-def _encloses(check: Findings, what: str, stated: list[str], own: Pair) -> None:
-    low, high = (Fraction(end) for end in stated)
-    if not low <= own[0] <= own[1] <= high:
-        check.fail(f"{what} is stated as [{low}, {high}], which does not hold what the noise gives")
-
-
-def _gaussian_accuracy(parts: Sequence[tuple[Fraction, int]]) -> tuple[dict[str, Pair], Pair]:
-    from topdown.privacy.accountant.composition import Composition
-
-    whole = Composition.of([(variance, 1, n) for variance, n in parts])
-    options: dict[str, Any] = {"engine": whole.certifying()}
-    if options["engine"] != "auto":
-        options["digits"] = MORE_DIGITS
-    epsilon, guess = whole.epsilon("1e-10", **options), whole.best_guess(**options)
-    return {"1e-10": (epsilon.lower, epsilon.upper)}, (guess.lower, guess.upper)
-
-
-def _geometric_accuracy(parts: Sequence[tuple[Fraction, int]], loss: Fraction) -> Pair:
-    """Enclose the best guess: each moved answer is right with odds 1 to exp(-1/scale), one after the other."""
-    counts: dict[Fraction, int] = {}
-    for scale, n in parts:
-        counts[scale] = counts.get(scale, 0) + n
-    by_epsilon = Fraction(1, 2), Fraction(UNIT, UNIT + _exp(loss)[0])
-    if max(counts.values()) >= MOST_LOSSES:
-        return by_epsilon
-    law: dict[Fraction, tuple[int, int]] = {Fraction(0): (UNIT, UNIT)}
-    for scale, n in counts.items():
-        low, high = _exp(1 / scale)
-        right = UNIT * UNIT // (UNIT + high), -(-UNIT * UNIT // (UNIT + low))
-        wrong = UNIT - right[1], UNIT - right[0]
-        for _ in range(n):
-            after: dict[Fraction, tuple[int, int]] = {}
-            for value, mass in law.items():
-                for sign, p in ((1, right), (-1, wrong)):
-                    old = after.get(value + sign / scale, (0, 0))
-                    more = mass[0] * p[0] // UNIT, -(-mass[1] * p[1] // UNIT)
-                    after[value + sign / scale] = old[0] + more[0], old[1] + more[1]
-            law = after
-            if len(law) > MOST_LOSSES:
-                return by_epsilon
-    ends = [
-        sum((2 if value > 0 else 1) * mass[end] for value, mass in law.items() if value >= 0)
-        for end in (0, 1)
-    ]
-    return Fraction(ends[0], 2 * UNIT), min(Fraction(ends[1], 2 * UNIT), Fraction(1))
-
-
-def _exp(x: Fraction) -> tuple[int, int]:
-    """Enclose exp(-x) for x > 0 in units: the alternating series of a small part of x, squared back up."""
-    halvings = max(0, (x.numerator // x.denominator).bit_length() + 1)
-    small, term, low = Fraction(x, 1 << halvings), Fraction(1), Fraction(0)
-    for i in range(TERMS):
-        low += term
-        term *= -small / (i + 1)
-    low, high = sorted((low, low + term))
-    ends = int(low * UNIT // 1), int(-(-high * UNIT // 1))
-    for _ in range(halvings):
-        ends = ends[0] * ends[0] // UNIT, -(-ends[1] * ends[1] // UNIT)
-    return ends
+    loss = str(_loss(stated["noise"], parameters, moved))
+    head |= {"status": "conditional" if exact else "protected", "exact": exact, "loss": loss}
+    law = LAWS[stated["noise"]]
+    own = loss_of(law, [MovedCounts(p, 1, n) for p, n in zip(parameters, moved, strict=True) if n])
+    return StatedRow(head, own, lambda times: step_sentence(this, times, tuple(known)), own.stated_at)

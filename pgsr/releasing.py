@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import numpy as np
+from msgspec import to_builtins
 from pyarrow import parquet
 
 from pgsr.estimators import all_answers, rows_answers_of_level
@@ -43,7 +44,7 @@ from pgsr.group_files import (
 )
 from pgsr.group_tables import check_totals, origin_of_groups
 from pgsr.hierarchy import Hierarchy
-from pgsr.level_noise import Calibration, NoiseSource, calibrate
+from pgsr.level_noise import LAW_NAMES, Calibration, NoiseSource, calibrate
 from pgsr.neighbours import relation_name
 from pgsr.prepared_release import (
     Prepared,
@@ -53,7 +54,7 @@ from pgsr.prepared_release import (
     with_listed_units,
 )
 from pgsr.privacy_section import refuse_empty_promise
-from pgsr.released_groups import ReleasedFiles, check_form, check_privacy
+from pgsr.released_groups import ReleasedFiles, check_form, check_privacy, check_statement
 from pgsr.run_settings import LedgerFile, Plan, Policy, Source, ledger_place, refuse_unnamed
 from topdown.arrays import Ints
 from topdown.errors import SPEND_NOTE, ConfigError, DataError, TopdownError
@@ -75,12 +76,15 @@ from topdown.privacy.ledger import (
     keyed_digest,
     run_charged,
     spend_note,
+    with_charge,
 )
 from topdown.progress import Event, Report, silent
+from topdown.publish.ledger_statement import spent_statement
 from topdown.resources import report_slow_kernels
+from topdown.verify.findings import Findings
+from topdown.verify.ledger_reader import ledger_of_bytes
 
 _DRAWN = re.compile(rf"{PART}\.[0-9]+\.[0-9a-f]{{64}}\.drawn")
-LEDGER_LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
 QUERY = "group sizes"
 SPENT = "this run spent"
 NOTHING = "nothing"
@@ -176,7 +180,7 @@ def level_laws(noise: Calibration, levels: tuple[str, ...]) -> dict[str, DrawnLa
         noise: of every level.
         levels: their names, root first.
     """
-    law = LEDGER_LAWS[noise.noise]
+    law = LAW_NAMES[noise.noise]
     drawn = zip(levels, noise.parameters, noise.sensitivities, strict=True)
     return {name: DrawnLaw(law, parameter, 1, moved, name, QUERY) for name, parameter, moved in drawn}
 
@@ -323,7 +327,9 @@ class _GroupSizes:
         needed = 2 * BYTES_A_CELL * n_cells + SPARE_BYTES
         if self.out.is_dir() and shutil.disk_usage(self.out).free < needed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.out))
-        if journal is not None:
+        if journal is None:
+            refuse_unstatable(self.disk.read(ledger.path) or b"", ledger.path, self.charge(Fraction(0)))
+        else:
             refuse_lost_levels(self.plan, journal, ledger.book)
 
     def exact(self) -> bytes:
@@ -379,6 +385,24 @@ def refuse_unverifiable(plan: Prepared) -> None:
             tree.level_of.astype(np.int64),
         )
     )
+    if not found.ok:
+        raise _refused(found.kept[0].text)
+
+
+def refuse_unstatable(lines: bytes, ledger: Path, charge: NoiseCharge) -> None:
+    """Refuse a charge after which verify would not agree with what is stated of the whole ledger.
+
+    Args:
+        lines: of the ledger, as it is.
+        ledger: where it lies.
+        charge: for this release.
+
+    Raises:
+        ConfigError: C175; or the accountant has no bound (A009).
+    """
+    book, charged = with_charge(lines, ledger, charge, "0" * 32)
+    found = Findings()
+    check_statement(found, ledger_of_bytes(charged), to_builtins(spent_statement(book)))
     if not found.ok:
         raise _refused(found.kept[0].text)
 

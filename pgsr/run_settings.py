@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct, structs
 
 from pgsr.estimators import COVERAGES, DEFAULT, Mechanism, mechanism_named, vector_kind
 from pgsr.exact_arguments import fraction
-from pgsr.formats import LedgerState, Names
+from pgsr.formats import Names
 from pgsr.group_tables import (
     check_lengths,
     leaf_counts,
@@ -34,7 +34,6 @@ from pgsr.hierarchy import Hierarchy, Sizes
 from pgsr.level_noise import Budget
 from pgsr.neighbours import Relation, bound_relation, default_steps, steps_in_order
 from pgsr.vectors import Kind
-from topdown import __version__
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.file_names import checked_name
@@ -47,8 +46,6 @@ from topdown.privacy.ledger import (
     LedgerLocation,
     Limits,
     RecordsFile,
-    charged_fields,
-    ledger_history,
     other_limits,
 )
 from topdown.privacy.ledger.ledger_file import check_ledger, create_ledger, ledger_missing, read_ledger
@@ -159,25 +156,6 @@ def new_ledger(place: LedgerLocation, limits: Limits | None = None, instead_of: 
     if place.id:
         raise ledger_missing(place.path, place.binding.data_set)
     return create_ledger(place, limits=limits, instead_of=instead_of).id
-
-
-def ledger_state(
-    place: LedgerLocation,
-    action: Literal["new", "found", "show", "move", "attest", "refund", "limit", "take-over"],
-) -> LedgerState:
-    """Return what a ledger is bound to and holds, after an action on it."""
-    book, bound = read_ledger(place.path), place.binding
-    return LedgerState(
-        **structs.asdict(ledger_history(book)),
-        engine=__version__,
-        action=action,
-        path=str(place.path),
-        registry=str(place.registry),
-        head=book.head,
-        **vars(bound),
-        **charged_fields(book),
-        n_records=len(book.entries),
-    )
 
 
 def refuse_unnamed(place: LedgerLocation) -> None:
@@ -503,15 +481,20 @@ def settings_of(run: Path | None, given: Settings) -> dict[str, Any]:
     return {**said, **{key: run.parent / said[key] for key in PATHS if key in said}, **given}
 
 
+RANGE, SPENT = ("smallest", "too_large"), ("epsilon", "rho", "shares", "calibration")
+NAMED = ("title", "agency", "contact", "licence")
+MEASURED = ("mechanism", "direction", "relations", "unit", "total", "coverage")
+
+
 def plan_of(settings: Settings) -> Plan:
     """Return what is released, and how it is measured (DataError: see `public_totals`; ConfigError: see `Plan`)."""
     public, ignored = settings.get("public"), settings.get("ignore", ())
     return Plan(
-        Sizes(settings["sizes"], **_some(settings, "smallest", "too_large")),
-        Budget(**_some(settings, "epsilon", "rho", "shares", "calibration")),
+        Sizes(settings["sizes"], **_some(settings, *RANGE)),
+        Budget(**_some(settings, *SPENT)),
         public={} if public is None else public_totals(public, ignored),
-        names=Names(**_some(settings, "title", "agency", "contact", "licence")),
-        **_some(settings, "mechanism", "direction", "relations", "unit", "total", "coverage"),
+        names=Names(**_some(settings, *NAMED)),
+        **_some(settings, *MEASURED),
     )
 
 
@@ -530,7 +513,7 @@ def plan(**settings: Any) -> Plan:
     Raises:
         ConfigError: C348 an unknown key, or sizes are missing; and as `Plan`. TypeError: a float as a budget.
     """
-    known = PLAN_KEYS - {"ignore"}
+    known = {"sizes", "public", *RANGE, *SPENT, *NAMED, *MEASURED}
     odd = sorted(set(settings) - known)
     if odd or "sizes" not in settings:
         what = f"has no {odd[0]!r}" if odd else "needs sizes"
@@ -541,22 +524,6 @@ def plan(**settings: Any) -> Plan:
     if not isinstance(public, Mapping):
         return plan_of(settings)
     return replace(plan_of({key: value for key, value in settings.items() if key != "public"}), public=public)
-
-
-PLAN_KEYS = {
-    "sizes",
-    "smallest",
-    "too_large",
-    "epsilon",
-    "rho",
-    "shares",
-    "calibration",
-    "public",
-    "ignore",
-} | {
-    *("title", "agency", "contact", "licence"),
-    *("mechanism", "direction", "relations", "unit", "total", "coverage"),
-}
 
 
 def source_of(settings: Settings) -> Source:

@@ -25,14 +25,13 @@ from pgsr.comparison import (
 from pgsr.comparison import compare_runs as run_all
 from pgsr.estimators import COVERAGES
 from pgsr.exact_arguments import fraction
-from pgsr.formats import Explain, Schemas, document_names, document_schema
+from pgsr.formats import document_names, document_schema
 from pgsr.group_tables import read_hierarchy
 from pgsr.hierarchy import Sizes
 from pgsr.level_noise import NOT_A_RELEASE, Budget, calibrate
 from pgsr.run_settings import Source
 from pgsr.sensitivity_audit import audit_sensitivities
 from pgsr.synthetic_groups import SHAPES, synthesize, write_practice
-from topdown import __version__
 from topdown.app.commands.command import command
 from topdown.app.commands.lookup_commands import SHELLS, print_script, show_pages, show_schemas
 from topdown.app.commands.options import Picture
@@ -42,6 +41,7 @@ from topdown.app.screens.figures import decimal
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, Column, Span, numbers
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
+from topdown.formats.command_documents import Explain, Schemas
 from topdown.notebook import Chart
 from topdown.output_paths import refuse_existing
 from topdown.privacy.exact_values import fixed, significant
@@ -362,9 +362,7 @@ def known_pages() -> dict[str, Page]:
 @click.argument("code", required=False)
 def explain_command(screen: Screen, *, code: str | None) -> int:
     """Print the page of an error code."""
-    return show_pages(
-        screen, known_pages(), code, lambda found: Explain(engine=__version__, pages=found), "pgsr"
-    )
+    return show_pages(screen, known_pages(), code, lambda found: Explain(pages=found), "pgsr")
 
 
 @command(
@@ -383,7 +381,7 @@ def schema_command(screen: Screen, *, name: str | None) -> int:
         document_names(),
         document_schema,
         wanted,
-        lambda titles: Schemas(engine=__version__, schemas=titles),
+        lambda titles: Schemas(schemas=titles),
     )
 
 

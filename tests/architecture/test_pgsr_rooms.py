@@ -21,6 +21,7 @@ PGSR_MAY_USE = {
     "output_paths",
     "privacy",
     "process",
+    "publish",
     "resources",
     "progress",
     "verify",
@@ -28,10 +29,13 @@ PGSR_MAY_USE = {
 OF_THE_VERIFIER = {
     f"topdown.verify.{name}"
     for name in (
+        "change_losses",
         "check_ledger",
+        "check_privacy",
         "exact_arithmetic",
         "findings",
         "ledger_reader",
+        "stated_losses",
         "strict_parquet",
         "strict_reader",
     )
@@ -39,10 +43,12 @@ OF_THE_VERIFIER = {
 
 
 def test_pgsr_reads_strictly_and_checks_by_itself() -> None:
-    """Of the verifier pgsr shares strict readers, the ledger and the type of findings, not what is checked."""
+    """Of the verifier pgsr shares strict readers, losses and statements of ledgers; the rest is its own."""
     for path in (ROOT / "pgsr").rglob("*.py"):
         taken = {name for name in imports_of(path) if name.startswith("topdown.verify")}
         assert taken <= OF_THE_VERIFIER, f"{path.relative_to(ROOT)} imports {taken - OF_THE_VERIFIER}"
+        published = {name for name in imports_of(path) if name.startswith("topdown.publish")}
+        assert published <= {"topdown.publish.ledger_statement"}, f"{path.relative_to(ROOT)}: {published}"
 
 
 def test_pgsr_builds_on_topdown_and_never_back() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import pgsr
 import topdown as engine
+from pgsr.formats import OF_TOPDOWN
 from pgsr.formats import document_names as pgsr_names
 from pgsr.study_commands import OWN_PAGES, known_pages
 from tests.helpers.schemas import problems
@@ -67,10 +68,10 @@ def test_pgsr_explains_both(pgsr_cli, check):
 
 @pytest.mark.parametrize("name", pgsr_names())
 def test_pgsr_schema_prints(pgsr_cli, name):
-    """The schema that ships is the one that prints, under the short and the long name; an error's is topdown's."""
+    """The schema that ships is the one that prints, under the short and the long name; some are topdown's."""
     said = pgsr_cli("schema", name)
     assert said.code == 0
-    owner = "topdown" if name == "error" else "pgsr"
+    owner = "topdown" if name in OF_TOPDOWN else "pgsr"
     found = json.loads(said.out)
     version = found["properties"]["version"]["const"]
     assert f"{owner}.{name}.{version}" == found["$id"]

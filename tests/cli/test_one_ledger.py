@@ -106,6 +106,8 @@ def test_everything_released_is_one_number(topdown, capsys, run, check):
     assert code == 0, out
     stated = json.loads(Path("offices/certificate.json").read_text())["everything_released"]
     assert set(stated["charged"]) == {"rho", "epsilon", "epsilon_delta"}
+    of_sizes = json.loads(Path("sizes/certificate.json").read_text())["everything_released"]
+    assert (of_sizes["charged"], of_sizes["secrets"]) == (document["charged"], document["secrets"])
 
     # a limit below what all of it costs is refused before anything is charged
     less = ("--epsilon-limit", "3", "--delta-limit", "1/1000", "--by", "A. Person", "--reason", "less")

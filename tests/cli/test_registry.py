@@ -219,7 +219,7 @@ def test_pgsr_names_who_attested(practice, capsys):
     next(practice.glob("ledger-*.registry")).unlink()
     assert run_pgsr(capsys, "ledger", "attest", run, *BY)[0] == 0
     assert run_pgsr(capsys, "release", run, "--yes")[0] == 0
-    stated = json.loads((practice / "release" / "certificate.json").read_text())["ledger"]
+    stated = json.loads((practice / "release" / "certificate.json").read_text())["everything_released"]
     assert [one["by"] for one in stated["attestations"]] == ["A. Person"]
     code, out, _ = run_pgsr(capsys, "verify", practice / "release")
     assert (code, "A. Person" in out) == (0, True)

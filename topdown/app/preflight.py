@@ -44,10 +44,8 @@ from topdown.privacy.ledger import (
     Limits,
     NoiseCharge,
     create_ledger,
-    line_hash,
-    next_line,
     open_ledger,
-    read_book,
+    with_charge,
 )
 from topdown.progress import silent
 from topdown.publish.publish_release import LEDGER
@@ -73,16 +71,9 @@ def write_as_charged(prepared: PreparedRun, privacy: CertifiedPrivacy, folder: P
     Cost: a few milliseconds, and for a ledger that holds other releases what the certificate takes anyway: the numbers
     of all of them together, which are kept for it.
     """
-    path, spend = ledger_location(prepared).path, planned_spend(prepared)
-    data = path.read_bytes()
-    book, n_bytes, whole = read_book(data, path)
-    limits = book.limits or spend.limits
-    intent = replace(
-        spend.intent(spend.covers, 1, PREFLIGHT_JOURNAL), **({} if limits is None else limits.fields)
-    )
-    line, time = next_line(intent, book)
-    book.add(intent, time, line_hash(line))
-    (folder / LEDGER).write_bytes(data[:n_bytes] + b"\n" * (not whole) + line)
+    path = ledger_location(prepared).path
+    book, lines = with_charge(path.read_bytes(), path, planned_spend(prepared), PREFLIGHT_JOURNAL)
+    (folder / LEDGER).write_bytes(lines)
     stated = stated_privacy(prepared.context.policy, privacy, book)
     document = {"type": "topdown.certificate", "version": 1, "privacy": stated}
     (folder / CERTIFICATE).write_bytes(json_bytes(document))

@@ -7,6 +7,7 @@ from html import escape
 from math import cos, radians
 from typing import Any
 
+from topdown.formats.report_pages import everything_released
 from topdown.formats.report_parts import Content, Shell, Write, svg_picture, table, whole_page, words_of
 
 WIDE, HIGH, MARGIN = 620, 420, 60
@@ -129,29 +130,15 @@ def _in_list(candidates: Sequence[Mapping[str, Any]], chosen: set[str]) -> tuple
 
 
 def _promise(c: Content) -> str:
-    at, everything = "certificate.json#", "certificate.json#/everything_released"
-    loss = {
-        "epsilon": c.number(f"{at}/epsilon", "text"),
-        "n": c.number(f"{at}/n_attempts", "whole"),
-        "charged": ", ".join(
-            f"{name} {c.number(f'{everything}/charged/{name}', 'text')}"
-            for name in c.at(f"{everything}/charged")
-        ),
-        "record": c.number(f"{everything}/up_to/record", "whole"),
-        "date": c.text(f"{everything}/up_to/date"),
-    }
+    at = "certificate.json#"
+    loss = {"epsilon": c.number(f"{at}/epsilon", "text"), "n": c.number(f"{at}/n_attempts", "whole")}
     hidden = "".join(
         f'<li lang="en">{c.text(f"{at}/not_protected/{i}")}</li>'
         for i in range(len(c.at(f"{at}/not_protected")))
     )
-    sentences = "".join(
-        f"<p>{c.quote(f'{everything}/secrets/{i}/sentence')}</p>"
-        for i in range(len(c.at(f"{everything}/secrets")))
-    )
     return (
         f'<div class="summary"><p>{c.quote(f"{at}/sentence")}</p></div><p>{c.say("choice_privacy.loss", **loss)}</p>'
         f"<h3>{c.say('choice_privacy.hidden')}</h3><ul>{hidden}</ul>"
-        f"<h3>{c.say('choice_privacy.everything')}</h3>"
-        f"<p>{c.say('choice_privacy.everything_text', **loss)}</p>{sentences}"
+        f"{everything_released(c, f'{at}/everything_released')}"
         f'<p class="note">{c.say("choice_privacy.check")} <code>{c.text("derived#/certificate_sha256")}</code></p>'
     )

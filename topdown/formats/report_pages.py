@@ -170,23 +170,29 @@ def _privacy(c: Content) -> str:
     known = c.at(f"{at}/conditional_on") if c.has(f"{at}/conditional_on") else ()
     if conditional := ", ".join(escape(one) for one in known):
         parts.append(f"<p>{c.say('privacy.conditional', names=conditional)}</p>")
-    everything = f"{at}/everything_released"
-    if c.has(everything):
-        slots = {
-            "data_set": c.text(f"{everything}/data_set"),
-            "charged": _charged(c, everything),
-            "record": c.number(f"{everything}/up_to/record", "whole"),
-            "date": c.text(f"{everything}/up_to/date"),
-        }
-        sentences = "".join(
-            f"<p>{c.quote(f'{everything}/secrets/{i}/sentence')}</p>"
-            for i in range(len(c.at(f"{everything}/secrets")))
-        )
-        parts.append(
-            f"<h3>{c.say('privacy.everything')}</h3><p>{c.say('privacy.everything_text', **slots)}</p>{sentences}"
-            f"{_history(c, everything)}"
-        )
+    if c.has(f"{at}/everything_released"):
+        parts.append(everything_released(c, f"{at}/everything_released"))
     return "".join(parts)
+
+
+def everything_released(c: Content, at: str) -> str:
+    """Return what everything costs that was charged to a ledger, and what persons did to it.
+
+    Args:
+        at: place of the section `everything_released` of a certificate.
+    """
+    slots = {
+        "data_set": c.text(f"{at}/data_set"),
+        "charged": _charged(c, at),
+        "record": c.number(f"{at}/up_to/record", "whole"),
+        "date": c.text(f"{at}/up_to/date"),
+    }
+    rows = range(len(c.at(f"{at}/secrets")))
+    sentences = "".join(f"<p>{c.quote(f'{at}/secrets/{i}/sentence')}</p>" for i in rows)
+    return (
+        f"<h3>{c.say('privacy.everything')}</h3><p>{c.say('privacy.everything_text', **slots)}</p>{sentences}"
+        f"{_history(c, at)}"
+    )
 
 
 def _charged(c: Content, everything: str) -> str:

@@ -40,6 +40,8 @@ def row_name(kind: str, of: str, unit: str) -> str:
         return f"{of} only"
     if kind == "within_level":
         return f"place within one {of}"
+    if kind == "step":
+        return f"one step of {of}"
     return f"one {unit}, {kind}"
 
 
@@ -82,10 +84,16 @@ def change_sentence(
     )
 
 
-def ledger_sentence(kind: str, readers: str, unit: str, exact: Sequence[str], times: int) -> str:
-    """Return the sentence about everything charged to a ledger; `readers`: see `LedgerFile.readers`."""
+def ledger_sentence(kind: str, of: str, readers: str, unit: str, exact: Sequence[str], times: int) -> str:
+    """Return the sentence about everything charged to a ledger.
+
+    Args:
+        of: the relation of the ledger. readers: see `LedgerFile.readers`. exact, times: see `change_sentence`.
+    """
     if kind == "presence":
         asked = f"whether one {unit}'s answers were there at all, where both fit"
+    elif kind == "step":
+        asked = f"which of two data sets one step apart ({of}) is the true one, both of which fit"
     else:
         asked = f"which of two answers one {unit} gave, both of which fit"
     published = f"what was published exactly ({', '.join(exact)}) and " if exact else ""
@@ -312,11 +320,13 @@ def check_everything_released(
     ):
         compare.same("V136", f"{place}.{key}", expected, stated.get(key))
     rows = []
-    for kind, about in RELATIONS[first.neighbours].stated if live and first.neighbours in RELATIONS else ():
+    known = RELATIONS.get(first.neighbours)
+    of_steps = (("step", first.neighbours),)  # a relation that is named by its steps has itself alone
+    for kind, about in (known.stated if known else of_steps) if live else ():
         loss = _everything(live, about)
         if loss is not None:
-            head = {"name": row_name(kind, "", first.unit), "kind": kind}
-            said = partial(ledger_sentence, kind, ledger.readers(first, copy=copy), first.unit, exact)
+            head = {"name": row_name(kind, about, first.unit), "kind": kind}
+            said = partial(ledger_sentence, kind, about, ledger.readers(first, copy=copy), first.unit, exact)
             rows.append(StatedRow(head, loss, said, loss.stated_at))
     compare.rows("V136", f"{place}.secrets", stated.get("secrets"), rows)
 

@@ -448,7 +448,11 @@ def _day(line: Line) -> str:
 
 def load_ledger(root: Path) -> LedgerFile:
     """Read ledger.jsonl; UnreadableError if a line is damaged (V020), or the chain is broken (V021)."""
-    data = read_bytes(root, FILE, "V020")
+    return ledger_of_bytes(read_bytes(root, FILE, "V020"))
+
+
+def ledger_of_bytes(data: bytes) -> LedgerFile:
+    """Return the ledger that bytes hold; see `load_ledger`."""
     rows = data.split(b"\n")
     if rows.pop() != b"" or not rows:
         raise _broken_ledger("V021", "ends in the middle of a line", len(rows) + 1)

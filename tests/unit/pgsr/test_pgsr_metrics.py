@@ -2,6 +2,8 @@
 
 from fractions import Fraction
 from itertools import combinations_with_replacement
+from math import floor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +21,9 @@ from pgsr.comparison import (
 )
 from pgsr.estimators import (
     COVERAGES,
+    MEANING,
     MECHANISMS,
+    OF_MODEL,
     Groups,
     estimate,
     half_width,
@@ -31,6 +35,7 @@ from pgsr.level_noise import calibrate
 from pgsr.synthetic_groups import SHAPES, synthesize
 from topdown.errors import ConfigError
 
+MEASURED = Path(__file__).parents[3] / "bench" / "results" / "pgsr_outside.md"
 TREE = tree_of([[-1], [0, 0]])
 
 
@@ -207,3 +212,15 @@ def test_runs_are_matched_as_single_groups_would_be(drawn):
     for c, own in enumerate(match_groups(groups(parent), [groups(runs) for runs in children], n_sizes)):
         np.add.at(found[c], own.size, own.count)
     assert matched_one_by_one(parent, children, n_sizes).tolist() == found.tolist()
+
+
+def test_what_is_said_of_coverage_was_measured():
+    """A release that says how often its intervals hold must say no more than the benchmark found, at any level."""
+    rows = [
+        line.strip("|\n").split("|") for line in MEASURED.read_text().splitlines() if line.startswith("|")
+    ]
+    cells = [row[4:] for row in rows if len(row) == 8 and row[3].strip().isdecimal()]
+    assert len(cells) > 200
+    least = [floor(min(float(row[i].split()[0]) for row in cells)) for i in range(4)]
+    said = f"at least {least[0]}, {least[1]}, {least[2]} and {least[3]} of 100 cells with groups at 50, 90, 95 and 99 %"
+    assert said in MEANING[OF_MODEL]

@@ -1,16 +1,17 @@
 """The checker computes what a certificate claims again, and refuses every claim that differs."""
 
+import json
 import shutil
-from fractions import Fraction
+from math import ceil, comb
 
+import numpy as np
 import pytest
 
 from pgsr import level_noise as budget
 from pgsr import tree_of, verify
 from pgsr.group_files import hash_sections
 from pgsr.neighbours import RELATIONS
-from pgsr.privacy_section import account_step
-from pgsr.released_groups import _answers_moved, _geometric_accuracy
+from pgsr.released_groups import _answers_moved
 from pgsr.vectors import Sensitivity, sensitivity
 from tests.helpers.groups import GROUPS, REGIONS, book, edit_document, released
 from topdown.errors import ConfigError, DataError
@@ -117,6 +118,67 @@ def test_the_ledger_knows_better(made, tmp_path, edit, what):
     assert "ledger" in findings(tampered(made, tmp_path, edit, rehash=False)), what
 
 
+STEPS = {
+    "person": {},
+    "household": {"relations": ("household",), "unit": "household"},
+}
+
+
+@pytest.fixture(scope="module", params=STEPS)
+def second(request, tmp_path_factory):
+    """Make two releases of one data set; return the second."""
+    folder, bound = tmp_path_factory.mktemp(request.param), STEPS[request.param]
+    named = book(folder, **bound) | bound
+    for name in ("first", "second"):
+        again = {"again": name == "second", "epsilon_limit": 2}
+        sizes = {"sizes": 2, "too_large": "top-code", "out": folder / name}
+        released(GROUPS, REGIONS, "tracking", "1/2", **sizes, **again, **named)
+    return folder / "second"
+
+
+def test_everything_released_is_composed(second):
+    """Two equal releases tell more than one: whoever adds nothing up would take both for the promise of one."""
+    document = json.loads((second / "certificate.json").read_text())
+    stated = document["everything_released"]
+    (row,) = stated["secrets"]
+    assert (stated["charged"], row["n_counts_moved"], row["epsilon"]["0"][1]) == ({"epsilon": "1"}, 4, "1")
+    right = 1 / (1 + np.exp(-1 / 4))  # of each of four noisy answers that move by one, in noise of scale 4
+    chances = [comb(4, n) * right**n * (1 - right) ** (4 - n) for n in range(5)]
+    guess = chances[4] + chances[3] + chances[2] / 2
+    assert pytest.approx(guess, abs=1e-11) == float(row["best_guess"][1])
+    own = document["privacy"]["secrets"][0]["right_in_100"]
+    assert own < row["right_in_100"] == ceil(100 * guess)
+    assert f"at most {row['right_in_100']} times in 100" in row["sentence"]
+    assert "number of groups" in row["sentence"]
+    assert findings(second) == {}
+
+
+FALSE = {
+    "right in 100": lambda d: d["secrets"][0].update(right_in_100=51),
+    "best guess": lambda d: d["secrets"][0].update(best_guess=["0.5", "0.51"]),
+    "epsilon": lambda d: d["secrets"][0].update(epsilon={"0": ["0.9", "0.9"]}),
+    "counts": lambda d: d["secrets"][0].update(n_counts_moved=2),
+    "sentence": lambda d: d["secrets"][0].update(sentence="Nobody can be found."),
+    "no row": lambda d: d["secrets"].clear(),
+    "charged": lambda d: d.update(charged={"epsilon": "1/2"}),
+    "exact": lambda d: d.update(conditional_on=[]),
+    "data set": lambda d: d.update(data_set="other"),
+    "steps": lambda d: d.update(neighbours="bounded"),
+    "nothing": lambda d: d.clear(),
+}
+
+
+@pytest.mark.parametrize("what", FALSE)
+def test_a_false_statement_of_everything_is_found(second, tmp_path, what):
+    """What all releases cost together is what an office answers for; it must be what the ledger holds."""
+
+    def edit(document):
+        FALSE[what](document["everything_released"])
+        document["everything_released"] = document["everything_released"] or None
+
+    assert "ledger" in findings(tampered(second, tmp_path, edit, rehash=False))
+
+
 def test_a_release_of_another_version_is_refused(made, tmp_path):
     """Its certificate lacks statements; checks that skip them would pass it."""
     with pytest.raises(DataError) as caught:
@@ -139,24 +201,6 @@ def test_closed_forms_are_the_derived_sensitivities(kind):
                 sizes = {"n_sizes": n, "smallest": smallest}
                 derived = sensitivity(kind, step, tree, n, smallest).l1_by_level
                 assert derived == tuple(_answers_moved(kind, step, regions, sizes) for regions in (1, 2, 3))
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [(Fraction(3), 3)],
-        [(Fraction(1, 7), 2), (Fraction(5), 1)],
-        [(Fraction(1, 4000), 1)],
-        [(Fraction(10**9), 6), (Fraction(12345, 678), 2)],
-        [(Fraction(9432), 3144), (Fraction(3), 1)],
-    ],
-)
-def test_two_ways_to_the_best_guess(parts):
-    """Balls of binomials and whole-number steps enclose the same number, or one of them is wrong."""
-    found = account_step("geometric", parts)
-    low, high = _geometric_accuracy(parts, found.loss)
-    assert max(low, found.bayes_accuracy.lower) <= min(high, found.bayes_accuracy.upper)
-    assert (high - low < Fraction(1, 10**40)) == (found.bayes_accuracy.lower != Fraction(1, 2))
 
 
 def test_noise_calibrated_to_less_than_a_step_moves_is_refused(tmp_path, monkeypatch):

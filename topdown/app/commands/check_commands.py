@@ -126,6 +126,15 @@ def verify_command(screen: Screen, release: Path, *, everything: bool, solve: bo
     with follow(screen) as progress:
         report = progress if solve else silent
         result = topdown.verify(release, solve=solve, workers=executor, report=report)
+    return show_verified(screen, result, release, everything=everything)
+
+
+def show_verified(screen: Screen, result: VerifyResult, release: Path, *, everything: bool) -> int:
+    """Show what was found in a folder of either program; return the exit code.
+
+    Args:
+        release: the folder. everything: show passed checks too when others fail.
+    """
     screen.document(result.to_json())
     show_checks(screen, result, everything=everything)
     screen.blank()

@@ -151,10 +151,13 @@ def ledger_command(
     else:
         place, limits = app.ledger_location_of_file(source), app.load_run_file(source).ledger.limits
         document_ledger(place, action, told, limits)
+    state = ledger_state(place, action, app.load_run_file(source).ledger.limits)
     if told.head:
-        show_head(screen, place, _ledger_state(place, action, source))
+        show_head(screen, place, state)
         return EXIT_OK
-    _show_ledger(screen, place, action, source)
+    show_ledger(screen, place, state)
+    if action == "new":
+        screen.next((f"topdown plan {source}", "what a release would cost"))
     return EXIT_OK
 
 
@@ -249,10 +252,16 @@ def registry_of_ledger(place: LedgerLocation) -> Registry:
     return found
 
 
-def _ledger_state(place: LedgerLocation, action: Action, source: Path) -> LedgerState:
+def ledger_state(place: LedgerLocation, action: Action, limits: Limits | None) -> LedgerState:
+    """Return what a ledger is bound to and holds, after an action on it.
+
+    Args:
+        limits: of the run file, in force until the ledger has its own.
+    """
     book, bound = read_ledger(place.path), place.binding
-    limits = book.limits or app.load_run_file(source).ledger.limits
-    stated: dict[str, Any] = {name: exact_text(one) for name, one in limits.fields.items() if one}
+    limits = book.limits or limits
+    fields = {} if limits is None else limits.fields
+    stated: dict[str, Any] = {name: exact_text(one) for name, one in fields.items() if one}
     return LedgerState(
         **structs.asdict(ledger_history(book)),
         action=action,
@@ -268,8 +277,8 @@ def _ledger_state(place: LedgerLocation, action: Action, source: Path) -> Ledger
     )
 
 
-def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: Path) -> None:
-    state = _ledger_state(place, action, source)
+def show_ledger(screen: Screen, place: LedgerLocation, state: LedgerState) -> None:
+    """Show what a ledger is bound to and holds, and on `show` what everything in it costs together."""
     screen.document(state)
     done = {
         "new": "is the ledger of",
@@ -279,7 +288,7 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: 
         "refund": "has one charge less:",
         "limit": "has the limit that the run file states:",
         "take-over": "holds what the former ledger held:",
-    }[action]
+    }[state.action]
     screen.last("Ledger ", bold(place.id), f' {done} data set "{state.data_set}"')
     screen.pairs(
         [
@@ -288,7 +297,7 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: 
             ("up to", f"record {state.up_to.record} of {state.up_to.date}"),
             ("protects", f"one {state.unit}, {state.neighbours}"),
             ("charged", figures.charged(state.charged)),
-            ("limit", figures.limits(state)),
+            ("limit", figures.limits(state) or "none: one release alone"),
         ]
     )
     for secret in state.secrets or ():
@@ -297,10 +306,8 @@ def _show_ledger(screen: Screen, place: LedgerLocation, action: Action, source: 
             for delta, box in secret["epsilon"].items()
         )
         screen.say(f"{secret['name']}: at most {secret['right_in_100']} times in 100, {at}", indent=2)
-    if action == "show":
+    if state.action == "show":
         for time, path in registry_of_ledger(place).moves:
             screen.say(f"{time[:10]}: lies at {path}, seen from the registry", indent=2)
     for line in history_lines(ledger_history(read_ledger(place.path))):
         screen.item(WARN, line)
-    if action == "new":
-        screen.next((f"topdown plan {source}", "what a release would cost"))

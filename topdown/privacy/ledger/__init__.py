@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         is_committed,
         run_charged,
         spend_note,
+        with_charge,
     )
     from topdown.privacy.ledger.durable import (
         REAL_DISK,

@@ -17,13 +17,13 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
 from topdown.errors import SPEND_NOTE, BudgetError, ConfigError, InternalError
-from topdown.privacy.ledger.book import Book, charged_text
+from topdown.privacy.ledger.book import Book, charged_text, line_hash, read_book
 from topdown.privacy.ledger.durable import REAL_DISK, Disk, disk_errors
 from topdown.privacy.ledger.journal import (
     Journal,
@@ -36,7 +36,7 @@ from topdown.privacy.ledger.journal import (
     require_same_records,
     start_journal,
 )
-from topdown.privacy.ledger.ledger_file import Ledger, open_ledger, read_ledger
+from topdown.privacy.ledger.ledger_file import Ledger, next_line, open_ledger, read_ledger
 from topdown.privacy.ledger.ledger_records import Charge, Commit, DrawnLaw, Intent, Limits
 from topdown.privacy.ledger.registry import LedgerLocation
 from topdown.process import hold_stops, interrupt_between_parts
@@ -91,6 +91,22 @@ class NoiseCharge:
     def covers(self) -> tuple[str, ...]:
         """Names of the levels."""
         return tuple(self.laws)
+
+
+def with_charge(data: bytes, path: Path, spend: NoiseCharge, journal_id: str) -> tuple[Book, bytes]:
+    """Return a ledger as it would be with a charge for all of a measurement, and its lines; nothing is written.
+
+    Args:
+        data: of the ledger that lies at `path`.
+        spend: what is charged.
+        journal_id: for which run.
+    """
+    book, n_bytes, whole = read_book(data, path)
+    limits = book.limits or spend.limits
+    intent = replace(spend.intent(spend.covers, 1, journal_id), **({} if limits is None else limits.fields))
+    line, time = next_line(intent, book)
+    book.add(intent, time, line_hash(line))
+    return book, data[:n_bytes] + b"\n" * (not whole) + line
 
 
 class ChargedWork(Protocol):
