@@ -53,19 +53,20 @@ def written(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "answers",
+    ("answers", "options"),
     [
-        (),  # the person left
-        ("", ""),
-        ("", "yes"),
-        ("", "Public"),
-        ("", "public it is"),
-        ("", "public"),  # left before the second attribute
-        ("", "public", "", "no"),  # the second is not: the first is not written either
-        ("another", "", "public", "", "n"),
+        ((), ()),  # the person left
+        (("", ""), ()),
+        (("", "yes"), ("--json",)),
+        (("", "Public"), ()),
+        (("", "public it is"), ("-v", "--force")),
+        (("", "public"), ()),  # left before the second attribute
+        (("", "public"), ("--json",)),
+        (("", "public", "", "no"), ()),  # the second is not: the first is not written either
+        (("", "public", "", "no"), ("-v", "--force")),
+        (("another", "", "public", "", "n"), ()),
     ],
 )
-@pytest.mark.parametrize("options", [(), ("--json",), ("-v", "--force")])
 def test_nothing_is_written_before_the_last_answer(office, tmp_path, answers, options):
     """A label in a half-written file, a message or a log tells that somebody has it."""
     before = files(tmp_path)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tests.pinned.releases import make, pgsr
+from tests.pinned.releases import made_once, pgsr
 from topdown.app import EXPORTS, number_up
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,10 +27,9 @@ yaml = pytest.importorskip(
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
     """Make folders of every kind once: releases of all laws of noise, extensions, intervals, choices, group sizes."""
     top = tmp_path_factory.mktemp("folders")
-    for kind in ("plain", "extensions", "estimates", "choices"):
-        make(kind, top / kind)
     found: dict[str, list[Path]] = {}
-    for path in sorted(top.rglob("certificate.json")):
+    kinds = ("choices", "estimates", "extensions", "plain")
+    for path in (path for kind in kinds for path in sorted(made_once(kind).rglob("certificate.json"))):
         if not (path.parent / "made_up.json").exists():
             found.setdefault(json.loads(path.read_text())["type"], []).append(path.parent)
     groups = top / "groups"

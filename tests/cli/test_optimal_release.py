@@ -129,16 +129,6 @@ def test_delta_is_refused_before_anything_is_read(topdown, land):
     assert "generate will refuse it" in " ".join(topdown("plan", again).out.split())
 
 
-def test_a_limit_of_rho_refuses_with_the_reason(topdown, toy):
-    """Optimal noise has no rho: under a limit of it, it would be drawn without any."""
-    run = toy(Path("toy"))
-    run.write_text(
-        optimal(run.read_text()).replace('epsilon_limit = "9"', 'epsilon_limit = "9"\nrho_limit = "9"')
-    )
-    said = topdown("generate", run, "--out", "release", "--yes")
-    assert (said.code, "B023" in said.err, "no rho" in " ".join(said.err.split())) == (2, True, True)
-
-
 def test_init_writes_both_limits_for_such_settings(topdown, toy, tmp_path):
     """A run file that init makes of optimal settings must be one that plan takes."""
     run = toy(Path("toy"))

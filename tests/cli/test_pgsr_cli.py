@@ -252,32 +252,6 @@ def test_unknown_names_are_user_errors(capsys, arguments):
     assert "fix" in err
 
 
-def test_interrupt_is_130(monkeypatch, capsys):
-    """A shell script must be able to tell an interrupt from a failure."""
-    import pgsr.cli
-
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(pgsr.cli.group, "main", stop)
-    code, _, err = run_pgsr(capsys, "audit")
-    assert code == 130
-    assert "ledger" in err
-
-
-def test_internal_errors_show_no_values(monkeypatch, capsys):
-    """The last line of defence: exit 4, a place in the code, no value of the data."""
-    import pgsr.cli
-
-    def fail(*_, **__):
-        raise ValueError("secret 42")
-
-    monkeypatch.setattr(pgsr.cli.group, "main", fail)
-    code, _, err = run_pgsr(capsys, "audit")
-    assert code == 4
-    assert "secret" not in err
-
-
 def test_lists_after_one_option():
     """`--epsilon 1/10 1/2 1` is what people type."""
     assert spread_lists(["--epsilon", "1/10", "1", "--json"]) == [

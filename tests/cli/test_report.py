@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.helpers.html_pages import check_accessible, check_html
 from tests.helpers.pages import run_page
 from tests.helpers.sealed_flips import Sealer
-from tests.pinned.releases import make
+from tests.pinned.releases import made_once
 from tests.pinned.seeded import in_sections
 from topdown.app import LANGUAGES
 from topdown.publish import written
@@ -45,8 +45,7 @@ def report_of(topdown, check, release: Path, file: Path) -> str:
 @pytest.mark.parametrize("kind", [*KINDS, *(pytest.param(kind, marks=pytest.mark.slow) for kind in MANY)])
 def test_every_kind_of_release_has_a_report(topdown, check, tmp_path, kind) -> None:
     """A kind of plan whose report fails, or says a number that no file holds, would be found by its first reader."""
-    make(kind, tmp_path / "made")
-    releases = [at for at in finished(tmp_path / "made") if not (at / "made_up.json").exists()]
+    releases = [at for at in finished(made_once(kind)) if not (at / "made_up.json").exists()]
     assert releases
     for release in releases:
         with in_sections() if kind == "sections" else nullcontext():

@@ -8,24 +8,21 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.html_pages import check_accessible, check_html
-from tests.pinned.releases import make
+from tests.pinned.releases import made_once
 from topdown.app import LANGUAGES
 
 
 @pytest.fixture(scope="module")
-def choices(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Make a choice of every kind."""
-    folder = tmp_path_factory.mktemp("choices")
-    make("choices", folder / "made")
-    return sorted(path.parent for path in folder.rglob("selection.json"))
+def choices() -> list[Path]:
+    """Return a choice of every kind."""
+    return sorted(path.parent for path in made_once("choices").rglob("selection.json"))
 
 
 @pytest.fixture(scope="module")
-def groups(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Make releases of group sizes by every mechanism."""
-    folder = tmp_path_factory.mktemp("groups")
-    make("group_sizes", folder / "made")
-    found = {path.parent: json.loads(path.read_text()) for path in sorted(folder.rglob("certificate.json"))}
+def groups() -> list[Path]:
+    """Return releases of group sizes by every mechanism."""
+    every = sorted(made_once("group_sizes").rglob("certificate.json"))
+    found = {path.parent: json.loads(path.read_text()) for path in every}
     return [at for at, stated in found.items() if stated["type"] == "pgsr.certificate" and stated["release"]]
 
 

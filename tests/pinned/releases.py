@@ -1,7 +1,9 @@
 """Releases of every kind, made by the commands from made-up records: what `digests.json` holds the files of."""
 
 import re
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -244,3 +246,11 @@ def make(kind: str, folder: Path) -> None:
     """Make the releases of a kind below an empty folder, the same ones each time."""
     with seeded(kind):
         KINDS[kind](folder)
+
+
+@cache
+def made_once(kind: str) -> Path:
+    """Make the releases of a kind once for all tests of a process, which must not change them; return their folder."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{kind}-"))
+    make(kind, folder)
+    return folder

@@ -36,7 +36,7 @@ def cases(draw) -> tuple[Composition, list[Fraction]]:
 
 
 @pytest.mark.deep
-@settings(max_examples=repeats(15, 220), deadline=None)
+@settings(max_examples=repeats(8, 220), deadline=None)
 @given(cases())
 def test_float64_contains_the_ball_value(given_case):
     """A float64 bound that is too small anywhere (over 2500 random values a run) is a false certificate."""
@@ -76,7 +76,8 @@ def test_epsilon_inverts_delta(case, exponent):
     assert box.lower <= canonne_kamath_steinke(case.rho, delta).upper
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.deep
+@settings(max_examples=repeats(15, 80), deadline=None)
 @given(compositions(), st.lists(st.fractions(0, 1, max_denominator=500), min_size=4, max_size=8, unique=True))
 def test_trade_off_is_convex_falling_and_its_own_inverse(case, alphas):
     """F is convex, falling, below 1 - alpha, and f(f(alpha)) = alpha (the pair is symmetric)."""
@@ -97,7 +98,8 @@ def test_trade_off_is_convex_falling_and_its_own_inverse(case, alphas):
                 assert right.lower <= a <= left.upper
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.deep
+@settings(max_examples=repeats(15, 80), deadline=None)
 @given(compositions(), compositions())
 def test_more_measurements_never_cost_less(one, two):
     """Adding measurements cannot lower delta at any epsilon."""

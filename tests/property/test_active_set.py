@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.depth import DEPTH
+from tests.helpers.depth import DEPTH, repeats
 from tests.helpers.problems import hard_problem, skewed_problem, wide_problem
 from topdown.errors import InfeasibleError
 from topdown.solve import FixedTable, LowerBounds, gram, group_sums
@@ -50,8 +50,9 @@ def test_splits_that_crawl_end_soon(seed: int) -> None:
     np.testing.assert_allclose(other.z, found.z, atol=residual + theirs)
 
 
+@pytest.mark.deep
 @given(seeds)
-@settings(max_examples=40 * DEPTH, deadline=None)
+@settings(max_examples=repeats(15, 120), deadline=None)
 def test_it_finds_the_optimum_from_anywhere(seed: int) -> None:
     """Few steps of its own must do from an even table, and the result must be that of interior points."""
     problem = skewed_problem(seed % 10_000, 24, 6)

@@ -193,7 +193,7 @@ def extended(folder: Path, seed: int, *, by_job: bool, rules: bool = True) -> tu
     return document, more, out
 
 
-@pytest.mark.parametrize("by_job", [False, True])
+@pytest.mark.parametrize("by_job", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("seed", [10, *(pytest.param(s, marks=pytest.mark.slow) for s in (11, 12))])
 def test_an_extension_keeps_the_base_and_the_rules(tmp_path: Path, seed: int, *, by_job: bool) -> None:
     """Rules on what is added may never touch the base table; leaves keep them or are listed."""

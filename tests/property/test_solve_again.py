@@ -116,7 +116,7 @@ def judged_after_a_move(tmp_path: Path, seed: int, *, between_leaves: bool, work
     )
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(s, marks=pytest.mark.slow) for s in range(2, 6))])
 @pytest.mark.parametrize("between_leaves", [False, True])
 def test_moved_records_under_soft_rules(tmp_path: Path, seed: int, *, between_leaves: bool) -> None:
     """Splits above repaired leaves are not judged, and must then not be called optimal."""

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 import resource
 import subprocess
@@ -25,6 +26,7 @@ from topdown.formats import caps, read_toml
 from topdown.inputs import TableProblem, read_header
 from topdown.model import Attribute, Invariants, Schema
 from topdown.plan import Estimates, Pass, load_invariants, load_run_file, load_schema
+from topdown.privacy.ledger import Disk
 from topdown.solve import most_dense_rows
 from topdown.verify import UnreadableError, read_bytes
 
@@ -87,6 +89,20 @@ def test_json_has_an_end():
     for deep in (caps.NESTING + 1, 100_000):
         with pytest.raises(caps.TooMuchError):
             caps.parse_json("[" * deep + "1" + "]" * deep)
+
+
+@pytest.mark.parametrize("what", ["fifo", "folder", "/dev/zero", "/dev/full"])
+def test_only_plain_files_are_read(what, tmp_path):
+    """A pipe nobody writes to hangs a run; a device feeds it for ever."""
+    path = tmp_path / "odd" if not what.startswith("/") else Path(what)
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    for read in (caps.read_plain, Disk().read, Disk().lock):
+        with pytest.raises(OSError, match=r"plain|directory|Permission|Operation"):
+            read(path)
+    assert code(read_toml, path, Named, "named") == "C002"
 
 
 def test_a_packed_table_has_an_end(tmp_path, monkeypatch):

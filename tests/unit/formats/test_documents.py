@@ -114,6 +114,8 @@ def test_schema_and_struct_judge_alike():
     """A schema that takes more, or less, than the struct says something that no program keeps to."""
     schema = schema_of(Tree)
     assert problems(GOOD, schema) == []
+    assert problems(1, {"type": "integer"}) == []
+    assert problems(1.0, {"type": "integer"}) != []
     assert problems(to_builtins(convert(GOOD, Tree)) | {"pair": ["x", 1]}, schema) == []
     changed = [_with(GOOD, at, new) for at, new in product(_places(GOOD), ODD)]
     changed += [GOOD | {"more": new} for new in ODD]

@@ -239,6 +239,15 @@ def test_bundled_invariants(capsys: pytest.CaptureFixture[str]) -> None:
     assert [v["needs"] for v in document["verdicts"]] == ["combination_table", "nothing", "nothing"]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("toy",), ("toy", "--example", "appendix"), ("toy", "--schema", "toy", "--levels", "a,b")],
+)
+def test_wrong_use(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    """A user error ends with code 2 and a fix, never a traceback."""
+    assert run(capsys, *arguments)[0] == 2
+
+
 LINES = {
     "college-town": ["F + C + M = 196", "F >= 0", "C >= 0", "M >= 0", "F + C >= 98", "C + M >= 98"],
     "two-by-two": ["h00 = 1 + h11", "h01 = 20 - h11", "h10 = 21 - h11", "0 <= h11 <= 10"],

@@ -64,15 +64,6 @@ def test_without_settings_some_are_drafted(tmp_path: Path, shop: dict[str, str])
     assert (tmp_path / "out" / "settings.toml").is_file()
 
 
-def test_same_arguments_same_bytes(tmp_path: Path) -> None:
-    """Checksums of the sample data would change from run to run."""
-    for name in ("a", "b"):
-        synth(tmp_path / name, people=5_000, seed=9)
-    for file in ("persons.csv.gz", "blocks.csv.gz", "run.toml"):
-        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-    assert (tmp_path / "a" / "persons.csv.gz").read_bytes()[4:8] == bytes(4)  # no time of writing
-
-
 def test_another_seed_another_census(tmp_path: Path) -> None:
     """The seed would be ignored."""
     for seed in (1, 2):
