@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from tests.helpers.depth import DEPTH, repeats
 from tests.helpers.implied_brute import SmallCensus, crossing, names_of, node_totals, only, random_census
 from topdown.errors import ConfigError, InfeasibleError
-from topdown.model import Contradiction, find_contradiction, smallest_conflict
+from topdown.model import (
+    AtLeast,
+    Contradiction,
+    Exact,
+    Invariants,
+    PublicFacts,
+    Schema,
+    find_contradiction,
+    from_prefixes,
+    smallest_conflict,
+)
 
 MOST = 12  # no total of a random census is larger
 
@@ -97,3 +107,21 @@ def test_refusal_names_constraints_and_node() -> None:
     assert error.text == "2 constraints exclude each other at county 012"
     assert [value for _, value in error.details] == ["exact county", "least 0"]
     assert Contradiction("block", "0121", "0121", ("least 0",), is_public=True).error().code == "I014"
+
+
+def test_a_bound_on_several_answers_is_held_against_their_sum() -> None:
+    """No answer alone and not the total shows that a bound on two answers of an exact table cannot be met."""
+    schema = Schema.from_lists({"kind": ["a", "b", "c"]})
+    tree = from_prefixes(("land", "block"), (0, 1), ("1", "2"))
+    invariants = Invariants(
+        "i",
+        "i",
+        schema.name,
+        exact=(Exact("table", "land", "kind"),),
+        at_least=(AtLeast("least", (("kind", ("a", "b")),), "k"),),
+    )
+    facts = PublicFacts({"k": np.array([2, 2])})
+    assert find_contradiction(schema, tree, invariants, facts, {"table": np.array([[2, 2, 5]])}) is None
+    found = find_contradiction(schema, tree, invariants, facts, {"table": np.array([[2, 1, 5]])})
+    assert found is not None
+    assert (found.level, found.names, found.is_smallest) == ("land", ("table", "least"), True)
