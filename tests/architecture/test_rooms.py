@@ -119,6 +119,7 @@ def test_solver_and_verifier_meet_in_few_places() -> None:
         "app/__init__.py",  # names both for commands, and loads neither
         "app/pipeline.py",
         "app/preflight.py",
+        "app/resolve_release.py",  # checks what was measured, then solves it
         "app/verify_by_solving.py",
         "practice/simulation.py",
     }
