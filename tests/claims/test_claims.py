@@ -12,10 +12,17 @@ from msgspec import structs
 from tests.claims.moves import BY_NAME, STARTS, begin
 from tests.claims.search import false_claims, replay, search
 from tests.claims.world import UNNOTICED, World
+from topdown import AuditLedger
 from topdown.app import audits
-from topdown.formats.privacy_documents import AuditLedger
-from topdown.privacy.ledger import Book, Disk, LedgerLocation, Registry, ledger_file, read_registry
-from topdown.privacy.ledger.former_ledgers import FormerLedger
+from topdown.privacy.ledger import (
+    Book,
+    Disk,
+    FormerLedger,
+    LedgerLocation,
+    Registry,
+    ledger_file,
+    read_registry,
+)
 
 OFFICE, RELEASED, GROUPS = "an office", "an office with a release", "groups with a release"
 FORMER = "an office with a former ledger"

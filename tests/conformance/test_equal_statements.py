@@ -10,7 +10,7 @@ from pgsr.privacy_section import step_numbers
 from topdown.privacy.accountant import PureLoss
 from topdown.privacy.ledger import LEDGER_VERSION, Book, Choice, DrawnLaw, Intent, LedgerBinding, Opened
 from topdown.privacy.statement import EVERY_DELTA, Claim, Measurement, attribute_rows
-from topdown.publish.ledger_statement import spent_statement
+from topdown.publish import spent_statement
 from topdown.selection import subsampling
 from topdown.verify import ALPHAS, MovedCounts, loss_of
 

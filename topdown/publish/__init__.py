@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from topdown.publish.ledger_statement import spent_statement
     from topdown.publish.publish_release import (
         OptionalFiles,
         PublishOptions,

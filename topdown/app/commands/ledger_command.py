@@ -18,11 +18,19 @@ from topdown.app.screens.text_layout import WARN, bold
 from topdown.errors import EXIT_OK, BudgetError, ConfigError
 from topdown.formats.command_documents import LedgerState
 from topdown.formats.strict_toml import exact_text
-from topdown.privacy.ledger import Disk, LedgerLocation, charged_fields, history_lines, ledger_history
-from topdown.privacy.ledger.former_ledgers import FormerLedger, find_former_ledger, take_over
+from topdown.privacy.ledger import (
+    Disk,
+    FormerLedger,
+    LedgerLocation,
+    charged_fields,
+    find_former_ledger,
+    history_lines,
+    ledger_history,
+    take_over,
+)
 from topdown.privacy.ledger.ledger_file import attest, move_ledger, open_ledger, read_ledger
 from topdown.privacy.ledger.registry import read_registry
-from topdown.publish.ledger_statement import spent_statement
+from topdown.publish import spent_statement
 
 if TYPE_CHECKING:
     from topdown.privacy.ledger import Limits, Registry

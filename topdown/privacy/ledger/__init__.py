@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         disk_errors,
         folder_lock,
     )
-    from topdown.privacy.ledger.former_ledgers import find_former_ledger, take_over
+    from topdown.privacy.ledger.former_ledgers import FormerLedger, find_former_ledger, take_over
     from topdown.privacy.ledger.journal import (
         DIGEST_FILE,
         JOURNAL_FILE,
