@@ -2,8 +2,8 @@
 
 import pytest
 
-from topdown.app.commands.implied_command import NAMES
 from topdown.resources import bundled_root
+from topdown.solve.implied import EXAMPLES
 
 LAND = ("--levels", "land:1,county:2,block:4")
 BLOCKS = '\n[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\nlegal_basis = "made up"\n'
@@ -24,7 +24,7 @@ def own(folder, more):
     return "own.toml"
 
 
-@pytest.mark.parametrize("example", NAMES)
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_agree_with_elimination(topdown, check, example):
     """The paper's examples are the witness that the theorems are coded right."""
     said = topdown("implied", "--example", example, "--json")

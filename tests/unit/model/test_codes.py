@@ -29,7 +29,6 @@ from topdown.model import (
     from_release_listing,
     histogram,
 )
-from topdown.model import histogram as leaf_table
 from topdown.plan import find_rows, read_release_public, write_public
 from topdown.solve import records_sha256
 
@@ -200,7 +199,7 @@ def test_pieces_are_all_entries_once(made: tuple[Histogram, list[int]], most: in
     """Whoever adds up, or hashes, piece by piece would lose or double people; a piece that is too long is no piece."""
     table, ends = made
     with pytest.MonkeyPatch.context() as patch:
-        for module in (histogram, leaf_table, leaf_counts):
+        for module in (histogram, leaf_counts):
             patch.setattr(module, "ENTRIES", most)
         for kept in (table, packed(table, ends), LeafCounts.pack(table)):
             pieces = list(kept.pieces())
