@@ -114,10 +114,9 @@ def test_polishing_finds_the_exact_point_on_the_right_limits() -> None:
     rng = np.random.default_rng(1)
     for seed in range(10):
         standard = standard_form(make_problem(seed, **SHAPES["both"]))
-        parts = (standard.quadratic, standard.linear, standard.equal, standard.equal_to, standard.below)
         x, equal, below, _ = quadratic._piqp(standard)
         rough = (x + rng.normal(size=len(x)) * 1e-6, equal, below)
-        x, equal, below = polish(*parts, standard.limit, rough)
+        x, equal, below = polish(standard, rough)
         gradient = (
             standard.quadratic @ x + standard.linear + standard.equal.T @ equal + standard.below.T @ below
         )

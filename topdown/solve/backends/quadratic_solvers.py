@@ -1,6 +1,6 @@
 """Generic quadratic solvers behind the least-squares seam: our own, piqp, clarabel, gurobi (extras).
 
-They see the problem as `standard.py` writes it. A solver must say that it is done; its answer is polished and then
+They see the problem as `standard_form` writes it. A solver must say that it is done; its answer is polished and then
 checked like the default's.
 """
 
@@ -41,7 +41,7 @@ def solve_by_backend(name: str, problem: Problem) -> Solution:
             f"no least-squares backend {name!r}", code="C080", fix="use one of: " + ", ".join(NAMES)
         )
     standard = standard_form(problem)
-    solvers = {"interior": _own_interior_point, "piqp": _piqp, "clarabel": _clarabel, "gurobi": _gurobi}
+    solvers = {"interior": interior_point, "piqp": _piqp, "clarabel": _clarabel, "gurobi": _gurobi}
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # of points that are then not taken
             x, equal, below, steps = solvers[name](standard)
@@ -61,10 +61,7 @@ def _polished(
     residual = residual_persons(problem, best)
     for _ in range(POLISHES):
         try:
-            point = polish(
-                standard.quadratic, standard.linear, standard.equal, standard.equal_to, standard.below,
-                standard.limit, point,
-            )  # fmt: skip
+            point = polish(standard, point)
         except RuntimeError:  # singular to working precision
             break
         polished = solution_of(problem, standard, *point, steps)
@@ -73,10 +70,6 @@ def _polished(
         if residual <= POLISHED_PERSONS:
             break
     return best
-
-
-def _own_interior_point(s: StandardForm) -> tuple[Floats, Floats, Floats, int]:
-    return interior_point(s.quadratic, s.linear, s.equal, s.equal_to, s.below, s.limit)
 
 
 def _piqp(s: StandardForm) -> tuple[Floats, Floats, Floats, int]:

@@ -8,8 +8,8 @@ when to stop is here.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -62,26 +62,32 @@ class Iterate:
         self.t /= factor
 
 
-class Step(Protocol):
+class Step(ABC):
     """How one kind of quadratic takes its steps; `threads` of BLAS help it, None for as many as there are."""
 
     threads: int | None
     pace: PenaltySchedule
 
+    @abstractmethod
     def start(self) -> Floats:
         """Return any nonnegative table, (n, m)."""
 
+    @abstractmethod
     def factor(self, rho: float) -> None:
         """Prepare the linear step for a penalty (LinAlgError where float64 does not do)."""
 
+    @abstractmethod
     def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
         """Take steps in place until both residuals are below; return how many, and the two, in persons."""
 
+    @abstractmethod
     def solution(self, at: Iterate, rho: float, taken: int) -> Solution:
         """Return the table and the multipliers of the constraints."""
 
     def polish(self, z: Floats, taken: int) -> Solution | None:
         """Return the exact optimum with z's pattern of zeros, where it is cheap to find; it may be none."""
+        del z, taken
+        return None
 
 
 def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[Solution, float]:

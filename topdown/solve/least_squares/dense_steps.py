@@ -6,12 +6,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from topdown.arrays import Floats
-from topdown.solve.least_squares.admm import Iterate, PenaltySchedule
+from topdown.solve.least_squares.admm import Iterate, PenaltySchedule, Step
 from topdown.solve.least_squares.kernels_admm import Frame, State, matrix_steps
 from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Solution
 
 
-class DenseStep:
+class DenseStep(Step):
     """x = argmin of the quadratic plus penalties subject to the fixed table, as a matrix and a constant (`admm.Step`).
 
     Args:
@@ -89,10 +89,6 @@ class DenseStep:
         bound = bounds.signed(-rho * self.bound_ratio * at.w)
         return Solution(at.z.copy(), fixed, bound, rho * self.row_ratio[:, None] * at.t, taken)
 
-    def polish(self, z: Floats, taken: int) -> None:
-        """Return nothing: Newton's method was tried first where there is a short way."""
-        del z, taken
-
 
 ROUNDS = 10
 
@@ -134,7 +130,7 @@ def proportional_start(problem: Problem) -> Floats:
     return np.ascontiguousarray(z * sums / np.maximum(z.sum(axis=1, keepdims=True), 1e-12))
 
 
-class StackedStep:
+class StackedStep(Step):
     """See `admm.Step`; takes n n m entries.
 
     Args:
@@ -196,7 +192,3 @@ class StackedStep:
             left = (np.swapaxes(self._half, 1, 2) @ right.T[:, :, None])[:, :, 0] - table.T
             fixed = -np.ascontiguousarray((self._middle @ left[:, :, None])[:, :, 0].T)
         return Solution(at.z.copy(), fixed, bounds.signed(-ratio * at.w), np.zeros_like(at.t), taken)
-
-    def polish(self, z: Floats, taken: int) -> None:
-        """Return nothing: there is no short way."""
-        del z, taken

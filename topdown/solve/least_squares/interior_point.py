@@ -220,25 +220,15 @@ class _BarrierSystem:
     h: Floats
 
 
-def interior_point(
-    quadratic: sparse.csc_array,
-    linear: Floats,
-    equal: sparse.csc_array,
-    equal_to: Floats,
-    below: sparse.csc_array,
-    limit: Floats,
-) -> tuple[Floats, Floats, Floats, int]:
-    """Return x, the multipliers of Ax = b and Gx <= h, and the steps taken: the best iterate, however good.
-
-    Args:
-        quadratic, linear, equal, equal_to, below, limit: P, q, A, b, G, h.
-    """
-    persons = max(1.0, float(np.abs(limit).max(initial=0.0)), float(np.abs(equal_to).max(initial=0.0)))
-    weight = max(float(np.abs(quadratic.diagonal()).max(initial=0.0)), 1e-300)
-    cost = max(1.0, float(np.abs(linear).max(initial=0.0)) / (weight * persons)) * weight
+def interior_point(standard: StandardForm) -> tuple[Floats, Floats, Floats, int]:
+    """Return x, the multipliers of Ax = b and Gx <= h, and the steps taken: the best iterate, however good."""
+    s = standard
+    persons = max(1.0, float(np.abs(s.limit).max(initial=0.0)), float(np.abs(s.equal_to).max(initial=0.0)))
+    weight = max(float(np.abs(s.quadratic.diagonal()).max(initial=0.0)), 1e-300)
+    cost = max(1.0, float(np.abs(s.linear).max(initial=0.0)) / (weight * persons)) * weight
     one = _BarrierSystem(
-        quadratic / cost, linear / (cost * persons), equal, equal_to / persons, below, limit / persons
-    )
+        s.quadratic / cost, s.linear / (cost * persons), s.equal, s.equal_to / persons, s.below, s.limit / persons
+    )  # fmt: skip
     x, y, z, steps = _run_interior_point(one)
     return x * persons, y * (cost * persons), z * (cost * persons), steps
 
@@ -287,35 +277,27 @@ def _step_length(value: Floats, change: Floats) -> float:
 POLISH_REFINEMENTS = 30
 
 
-def polish(
-    quadratic: sparse.csc_array,
-    linear: Floats,
-    equal: sparse.csc_array,
-    equal_to: Floats,
-    below: sparse.csc_array,
-    limit: Floats,
-    point: tuple[Floats, Floats, Floats],
-) -> tuple[Floats, Floats, Floats]:
+def polish(standard: StandardForm, point: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:
     """Minimise 1/2 x'Px + q'x with Ax = b and those rows of Gx <= h as equalities whose multiplier exceeds the room.
 
     The result is better only if these rows are the right ones: the caller compares.
 
     Args:
-        quadratic, linear, equal, equal_to, below, limit: P, q, A, b, G, h.
+        standard: P, q, A, b, G, h.
         point: x and the multipliers of A and G, near the optimum.
 
     Returns:
         The same three, polished; multipliers of other rows of G are zero.
     """
-    x, ties, multipliers = point
-    active = np.flatnonzero(multipliers > limit - below @ x)
-    largest = float(quadratic.diagonal().max(initial=0.0)) or 1.0
-    system = OptimalityConditions(quadratic / largest, equal, below[active], np.zeros(len(active)))
+    s, (x, ties, multipliers) = standard, point
+    active = np.flatnonzero(multipliers > s.limit - s.below @ x)
+    largest = float(s.quadratic.diagonal().max(initial=0.0)) or 1.0
+    system = OptimalityConditions(s.quadratic / largest, s.equal, s.below[active], np.zeros(len(active)))
     answer = system.solve(
-        np.concatenate([-linear / largest, equal_to, limit[active]]),
+        np.concatenate([-s.linear / largest, s.equal_to, s.limit[active]]),
         POLISH_REFINEMENTS,
         np.concatenate([x, ties / largest, multipliers[active] / largest]),
     )
-    polished, ends = np.zeros(len(limit)), len(x) + len(ties)
+    polished, ends = np.zeros(len(s.limit)), len(x) + len(ties)
     polished[active] = answer[ends:] * largest
     return answer[: len(x)], answer[len(x) : ends] * largest, polished

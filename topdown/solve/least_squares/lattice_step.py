@@ -13,7 +13,7 @@ import numpy as np
 
 from topdown.arrays import Floats, Ints
 from topdown.solve.lattice import Lattice
-from topdown.solve.least_squares.admm import Iterate, PenaltySchedule
+from topdown.solve.least_squares.admm import Iterate, PenaltySchedule, Step
 from topdown.solve.least_squares.dense_steps import penalty_schedule, plain_step, proportional_start
 from topdown.solve.least_squares.kernels_admm import (
     Axes,
@@ -120,7 +120,7 @@ def written_out(lattice: Lattice, matrices: Floats, values: Ints, dense: Ints, e
     return np.ascontiguousarray(entries[equal, here[:, None], here[None, :]])
 
 
-class LatticeStep:
+class LatticeStep(Step):
     """See `admm.Step`.
 
     Args:
@@ -206,10 +206,6 @@ class LatticeStep:
         )  # fmt: skip
         bound = bounds.signed(-rho * self._plain.bound_ratio * at.w)
         return Solution(at.z.copy(), self._pushed.copy(), bound, np.zeros_like(at.t), taken)
-
-    def polish(self, z: Floats, taken: int) -> None:
-        """Return nothing: there is no short way."""
-        del z, taken
 
 
 def _step_state(at: Iterate) -> State:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, vstack
 from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError
 from topdown.solve.group_constraints import FixedTable, LowerBounds
-from topdown.solve.least_squares.admm import Iterate, PenaltySchedule
+from topdown.solve.least_squares.admm import Iterate, PenaltySchedule, Step
 from topdown.solve.least_squares.kernels_tree import Schur, Tree, admm_steps, apply_tree
 from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.structured import (
@@ -230,7 +230,7 @@ MOST_STEPS = 20_000
 FEW_STEPS, FEW_ENTRIES = 4_000, 1_000  # small tables, which the interior-point method solves at once
 
 
-class TreeStep:
+class TreeStep(Step):
     """See `admm.Step`. The problem has no bounds.
 
     Args:
