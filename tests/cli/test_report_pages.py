@@ -30,7 +30,7 @@ BUNDLED = ("pl94_2020", "pl94_2020_marginal_first", "pl94_2020_tree", "pl94_tune
     scope="module", params=[*KINDS, *(pytest.param(name, marks=pytest.mark.slow) for name in BUNDLED)]
 )
 def made(request, tmp_path_factory) -> tuple[str, Path]:
-    """Make a release of every law and relation, with and without intervals, and of every bundled setting of a census."""
+    """Make a release of every law and relation, with and without intervals, and of each setting of a census."""
     folder = tmp_path_factory.mktemp(request.param)
     if request.param in KINDS:
         generate(folder, **KINDS[request.param])
@@ -70,7 +70,7 @@ def test_each_sentence_of_the_first_page_is_true_alone(made) -> None:
         assert abs(right - 100 * NormalDist().cdf(math.sqrt(2 * loss) / 2)) <= 1.5
     assert ("were there at all" in said) == (kind == "add_remove")
 
-    if "estimates" in document and document["estimates"]:
+    if document.get("estimates"):
         table = pq.read_table(release / "tables" / "total" / f"{leaf}.parquet")
         low, high = (table[name].to_pylist() for name in ("low", "high"))
         half = sorted((b - a) / 2 for a, b in zip(low, high, strict=True) if b > a)
