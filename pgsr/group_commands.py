@@ -58,7 +58,7 @@ from topdown.app.screens.text_layout import FAIL, OK, bold
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.privacy.ledger import LedgerLocation
 from topdown.progress import Report
-from topdown.verify.findings import VerifyResult
+from topdown.verify.findings import verify_result
 
 NOT_CHECKED = (
     "that the noisy answers were drawn from the groups",
@@ -387,7 +387,7 @@ def verify_command(screen: Screen, folder: Path) -> int:
     start = perf_counter()
     checks = tuple(check_release(folder))
     return show_verified(
-        screen, VerifyResult(checks, perf_counter() - start, NOT_CHECKED), folder, everything=True
+        screen, verify_result(checks, perf_counter() - start, NOT_CHECKED), folder, everything=True
     )
 
 

@@ -173,6 +173,7 @@ VERIFY_MAY_USE = {
     "topdown.errors",
     "topdown.arrays",
     "topdown.formats.release_documents",
+    "topdown.formats.verify_documents",
     "topdown.formats.choice_documents",
     "topdown.formats.report_pages",  # words and layout; figures and roundings are verify's own
     "topdown.formats.report_parts",

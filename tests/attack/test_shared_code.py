@@ -34,6 +34,7 @@ DECLARATIONS = {
     "topdown.lazy": "where a public name is imported from, on first use",
     "topdown.errors": "what an error says; verify raises one, of a killed worker, which judges no release",
     "topdown.formats.json_schema": "schemas that are printed for readers: no check reads one",
+    "topdown.formats.verify_documents": "what a verification says: no check reads one",
     "topdown.formats.report_pages": "what stands in which sentence; verify reads all numbers from the page again",
     "topdown.formats.report_parts": "words, tables and pictures around figures that it is given",
 }

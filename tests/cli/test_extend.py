@@ -4,6 +4,7 @@ import csv
 import os
 import re
 import signal
+import sys
 from dataclasses import replace
 
 import pyarrow.parquet as pq
@@ -12,8 +13,6 @@ import pytest
 from tests.helpers.extension import make_land
 from tests.helpers.schemas import check_release
 from topdown.app.plan_summary import plan_summary
-from topdown.inputs import table_reader
-from topdown.inputs.file_formats import parquet_batches
 from topdown.plan import prepare
 
 
@@ -82,19 +81,19 @@ def test_nested_bounds_are_proved_for_an_extension(tmp_path):
 @pytest.mark.parametrize("file", ["persons.parquet", "leaves.parquet"])
 def test_a_base_release_on_which_a_library_crashes_is_refused(file, topdown, tmp_path, monkeypatch):
     """A damaged file of another office's release would end the run without a word, or take all memory."""
-    land, run = make_land(tmp_path, 7), os.getpid()
+    land, run, places = make_land(tmp_path, 7), os.getpid(), "topdown.inputs.table_reader"
+    formats = sys.modules[places].FORMATS
+    (parquet,) = (one for one in formats if one.batches.__name__ == "parquet_batches")
 
     def crash(path, columns):
         if path.name != file or land.base not in path.parents:
-            yield from parquet_batches(path, columns)
+            yield from parquet.batches(path, columns)
             return
         assert os.getpid() != run
         os.kill(os.getpid(), signal.SIGKILL)
 
-    formats = (
-        replace(one, batches=crash) if one.batches is parquet_batches else one for one in table_reader.FORMATS
-    )
-    monkeypatch.setattr(table_reader, "FORMATS", tuple(formats))
+    crashing = replace(parquet, batches=crash)
+    monkeypatch.setattr(f"{places}.FORMATS", tuple(crashing if one is parquet else one for one in formats))
     before = (tmp_path / "ledger.jsonl").read_bytes()
     said = topdown("extend", land.run, "--base", land.base, "--out", tmp_path / "more", "--yes")
     # public facts that cannot be read are not those of the plan

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import structs
 
 import topdown
 from tests.helpers.folders import files
@@ -31,7 +32,15 @@ from topdown.publish import (
     verified_in,
 )
 from topdown.publish import publish_release as publishing
-from topdown.verify import EachSection, SectionFindings, Session, VerifyResult, check_section, verify
+from topdown.verify import (
+    CheckResult,
+    EachSection,
+    SectionFindings,
+    Session,
+    VerifyResult,
+    check_section,
+    verify,
+)
 from topdown.verify import session as look
 
 FIRST, SECOND = "microdata/persons/part-000.parquet", "microdata/persons/part-001.parquet"
@@ -321,9 +330,8 @@ def test_a_damaged_part_is_named_and_the_others_are_looked_at(copy: Small) -> No
 def test_findings_do_not_depend_on_processes(copy: Small) -> None:
     """An auditor with more processes must not find less, whether parts are sound or not."""
 
-    def found(each: EachSection) -> list[dict[str, object]]:
-        result = verify(copy.folder, each)
-        return [check.to_json() | {"seconds": 0} for check in result.checks]
+    def found(each: EachSection) -> list[CheckResult]:
+        return [structs.replace(check, seconds=0) for check in verify(copy.folder, each).checks]
 
     assert found(verified_in(1)) == found(verified_in(2))
     edit_rows(copy, SECOND, _raise)

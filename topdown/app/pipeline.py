@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import UNSET, convert
+from msgspec import UNSET
 
 from topdown import __version__
 from topdown.app.preflight import preflight, remove_preflight
 from topdown.app.resource_needs import check_memory, check_open_files
 from topdown.arrays import Ints
 from topdown.errors import CertificateError
-from topdown.formats.command_documents import GenerateResult, Measure, Verify
+from topdown.formats.command_documents import GenerateResult, Measure
 from topdown.formats.release_documents import CertifiedPrivacy, Solve
 from topdown.measure import measurement
 from topdown.measure.run_ledger import check_one_ledger
@@ -238,7 +238,7 @@ def finish_release(
         n_failsafe=len(solved.document.failsafe),
         n_attempts=measured.n_attempts,
         n_drawn=measured.n_drawn,
-        checks=convert(checks.to_json(), Verify),
+        checks=checks,
     )
 
 

@@ -7,7 +7,6 @@ release and asks whether the published records are what comes out. It runs only 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -29,7 +28,7 @@ from topdown.solve import SecondSolve, compare_with_published, open_release, sol
 from topdown.solve.second_solve import ComparedSplit
 from topdown.solve.solve_stage import report_lost_workers
 from topdown.verify import Finding, VerifyResult, verify
-from topdown.verify.findings import Findings
+from topdown.verify.findings import Findings, verify_result
 from topdown.workers import Executor, ExecutorChoice, open_executor
 
 SOLVED_CHECK = "solved again"
@@ -74,9 +73,7 @@ def verify_and_solve(release: Path, *, workers: ExecutorChoice = 1, report: Repo
             )
     out.n_checked = max(out.n_checked, out.n_failed, 1)
     check = out.close(SOLVED_CHECK, text, perf_counter() - start)
-    return replace(
-        result, checks=(*result.checks, check), seconds=result.seconds + check.seconds, not_checked=()
-    )
+    return verify_result((*result.checks, check), result.seconds + check.seconds, ())
 
 
 def _solve_and_compare(release: Path, workers: Executor, report: Report, out: Findings) -> str:

@@ -154,6 +154,11 @@ def table_bytes() -> int:
 _FRACTION = re.compile(r"^[0-9]+(/[0-9]*[1-9][0-9]*)?$")
 
 
+def exact_text(value: Fraction) -> str:
+    """Write an exact number as "a/b", or "a" if it is whole."""
+    return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
+
+
 def parse_exact(value: object) -> Fraction:
     """Read an exact nonnegative number: an integer, or a string "a/b".
 

@@ -1,4 +1,4 @@
-"""What the other commands print: errors, reference pages, drafts, made-up tables, measurements, releases, checks."""
+"""What the other commands print: errors, reference pages, drafts, made-up tables, measurements, releases."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from topdown.formats.common import (
     Rational,
     Sha256,
 )
+from topdown.formats.verify_documents import VerifyResult
 from topdown.notebook import card
 
 
@@ -212,52 +213,6 @@ class Measure(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.me
     n_adopted: Annotated[Count, Meta(description="Files kept from before")]
 
 
-class Finding(Part, frozen=True, kw_only=True):
-    """One thing that is wrong."""
-
-    code: Annotated[str, Meta(pattern="^V[0-9]{3}$", description="Page of `topdown explain`")]
-    text: str
-    file: str
-    row: Count | None
-    node: Annotated[str | None, Meta(description="Geocode of the area concerned")]
-    expected: str
-    found: str
-    why: str
-    fix: str
-
-
-class Check(Part, frozen=True, kw_only=True):
-    """One check: how much it looked at, what failed, and the first of what it found."""
-
-    name: str
-    ok: bool
-    text: str
-    n_checked: Count
-    n_failed: Count
-    seconds: float
-    findings: Annotated[list[Finding], Meta(max_length=100)]
-    n_findings: Count
-    warnings: list[str]
-
-
-class Verify(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.verify"):
-    """The result of topdown verify --json."""
-
-    version: Literal[1] = 1
-    engine: str
-    ok: bool
-    n_checks: Count
-    n_failed: Count
-    n_warnings: Count
-    seconds: float
-    checks: list[Check]
-    not_checked: Annotated[list[str], Meta(description="What none of the checks looks at, in words")]
-
-    def check(self, name: str) -> Check:
-        """Return one check by name; KeyError if there is none."""
-        return {check.name: check for check in self.checks}[name]
-
-
 class GenerateResult(Part, frozen=True, kw_only=True, tag_field="type", tag="topdown.generate"):
     """A finished release: the result of topdown generate --json, and of resolve, extend and demo.
 
@@ -280,7 +235,7 @@ class GenerateResult(Part, frozen=True, kw_only=True, tag_field="type", tag="top
     n_failsafe: Count
     n_attempts: Annotated[Count, Meta(description="Charges; 1 without a crash")]
     n_drawn: Annotated[Count, Meta(description="Files of noisy answers drawn now")]
-    checks: Verify
+    checks: VerifyResult
 
     def __repr__(self) -> str:
         """Return a line: folder, records, checks.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -19,12 +18,6 @@ Rational = Annotated[
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Enclosure = Annotated[tuple[str, str], Meta(description="Lower and upper bound as decimals, rounded outward")]
-
-
-def exact_text(value: Fraction) -> str:
-    """Write an exact number as "a/b", or "a" if it is whole."""
-    return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
-
 
 Neighbours = Literal["bounded", "add_remove"]
 USUAL_NEIGHBOURS: Neighbours = "bounded"

@@ -123,7 +123,7 @@ DOCUMENTS = {
     "synth": "topdown.formats.command_documents:Synth",
     "tables": "topdown.formats.accuracy_documents:Tables",
     "tune": "topdown.formats.accuracy_documents:Tune",
-    "verify": "topdown.formats.command_documents:Verify",
+    "verify": "topdown.formats.verify_documents:VerifyResult",
 }
 """Module and struct by name of the document."""
 

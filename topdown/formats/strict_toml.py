@@ -28,7 +28,7 @@ from topdown.formats.caps import (
     too_much,
     typed_number,
 )
-from topdown.formats.common import exact_text as exact_text
+from topdown.formats.caps import exact_text as exact_text
 
 T = TypeVar("T")
 _ELSEWHERE = {  # keys that people look for in a file, and where the thing is

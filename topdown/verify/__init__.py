@@ -6,8 +6,8 @@ labels, sums of areas and of noise, every figure, the ledger's reader and every 
 
 from typing import TYPE_CHECKING
 
+from topdown.formats.verify_documents import CheckResult, Finding, VerifyResult
 from topdown.lazy import lazy_face
-from topdown.verify.findings import CheckResult, Finding, VerifyResult
 from topdown.verify.run_checks import (
     verify,
     verify_choice,
@@ -22,8 +22,8 @@ from topdown.verify.verify_choice import is_choice
 if TYPE_CHECKING:
     from topdown.verify.change_losses import ALPHAS, MovedCounts, composed_loss, loss_of, loss_of_laws
     from topdown.verify.check_certificate import check_manifest
+    from topdown.verify.check_privacy import derive_privacy
     from topdown.verify.check_report import check_report_file
-    from topdown.verify.derived_privacy import derive_privacy
     from topdown.verify.exact_arithmetic import (
         differences,
         read_decimal,

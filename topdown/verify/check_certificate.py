@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from math import ceil
 from textwrap import fill
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from topdown.formats.release_documents import PlanMeasured
+from topdown.formats.release_documents import Manifest, PlanMeasured, SealedFile
 from topdown.formats.report_parts import REPORT
+from topdown.formats.verify_documents import Finding
 from topdown.verify.check_constraints import exact_tables
 from topdown.verify.check_tables import CSV, table_paths
 from topdown.verify.exact_arithmetic import exact_text, fraction
-from topdown.verify.findings import Finding, Findings
+from topdown.verify.findings import Findings
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.released_records import PERSONS
 from topdown.verify.session import MEASURED_PLAN, Session, part_paths
@@ -35,6 +36,8 @@ from topdown.verify.strict_reader import (
     unreadable,
 )
 
+T = TypeVar("T")
+D = TypeVar("D")
 MANIFEST_FILE = "manifest.json"
 MAX_FILES = 1_000_000
 
@@ -62,19 +65,6 @@ KNOWN = re.compile(
 )
 
 
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    path: str
-    bytes: int
-    sha256: str
-
-
-class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    type: str
-    version: int
-    plan_hash: str
-    files: tuple[_Entry, ...]
-
-
 @dataclass(frozen=True)
 class FilesDue:
     """Which files a folder must and may have.
@@ -94,10 +84,26 @@ class FilesDue:
 
 def check_manifest(session: Session, out: Findings) -> str:
     """Compare the folder of a release with manifest.json."""
-    required = {*REQUIRED, *_microdata_paths(session), *_exact_paths(session), *_carried_paths(session)}
-    return check_files(
-        session, out, FilesDue(required, _possible_paths(session), KNOWN, _plan_hash_or_none(session))
-    )
+    mine = _available(lambda: _carried_paths(session), ()), _available(lambda: exact_tables(session), [])
+    microdata = _available(lambda: session.cuts.paths(PERSONS, len(session.tree.names) - 1), [])
+    required = {*REQUIRED, *microdata, *chain.from_iterable(mine)}
+    optional = _available(lambda: {*OPTIONAL, *table_paths(session), *part_paths(session)}, None)
+    plan_hash = _available(lambda: session.plan.computed_hash, None)
+    possible = None if optional is None else required | optional
+    return check_files(session, out, FilesDue(required, possible, KNOWN, plan_hash))
+
+
+def _available(load: Callable[[], T], otherwise: D) -> T | D:
+    """Return what the plan decides; another value where it cannot be read, which another check reports."""
+    try:
+        return load()
+    except NotAvailableError:
+        return otherwise
+
+
+def _carried_paths(session: Session) -> tuple[str, ...]:
+    """Return the files that a release carries of the one it extends, or whose measurement it solves."""
+    return session.carried + (() if session.plan.measured is None else OF_ANOTHER)
 
 
 def check_files(session: Session, out: Findings, due: FilesDue) -> str:
@@ -134,65 +140,20 @@ def check_files(session: Session, out: Findings, due: FilesDue) -> str:
     return f"{out.n_failed} of {len(listed)} files changed, missing or added"
 
 
-def _read_manifest(session: Session, plan_hash: str | None) -> dict[str, _Entry]:
+def _read_manifest(session: Session, plan_hash: str | None) -> dict[str, SealedFile]:
     data = read_bytes(session.root, MANIFEST_FILE, "V005")
     document = parse_json(data, "V005", MANIFEST_FILE)
-    check_bytes(MANIFEST_FILE, data, document)
     try:
-        manifest = msgspec.convert(document, _Manifest, strict=True)
+        manifest = msgspec.convert(document, Manifest, strict=True)
     except (ValueError, TypeError) as error:
         raise unreadable("V005", MANIFEST_FILE, f"is not a manifest: {str(error)[:120]}") from None
-    if (manifest.type, manifest.version) != ("topdown.manifest", 1):
-        raise unreadable("V005", MANIFEST_FILE, "is not a manifest of version 1")
+    check_bytes(MANIFEST_FILE, data, msgspec.to_builtins(manifest))
     paths = [entry.path for entry in manifest.files]
     if paths != sorted(set(paths)) or MANIFEST_FILE in paths or len(paths) > MAX_FILES:
         raise unreadable("V005", MANIFEST_FILE, "does not list its paths sorted, each once, without itself")
     if plan_hash is not None and manifest.plan_hash != plan_hash:
         raise unreadable("V005", MANIFEST_FILE, "belongs to another plan")
     return {entry.path: entry for entry in manifest.files}
-
-
-def _plan_hash_or_none(session: Session) -> str | None:
-    try:
-        return session.plan.computed_hash
-    except NotAvailableError:
-        return None  # the check `plan` reports what is wrong with it
-
-
-def _carried_paths(session: Session) -> tuple[str, ...]:
-    """Return the files that a release carries of the one it extends, or whose measurement it solves."""
-    try:
-        return session.carried + (() if session.plan.measured is None else OF_ANOTHER)
-    except NotAvailableError:
-        return ()
-
-
-def _microdata_paths(session: Session) -> list[str]:
-    try:
-        return session.cuts.paths(PERSONS, len(session.tree.names) - 1)
-    except NotAvailableError:
-        return []  # the check `plan` reports what is wrong with it
-
-
-def _exact_paths(session: Session) -> list[str]:
-    try:
-        return exact_tables(session)
-    except NotAvailableError:
-        return []
-
-
-def _possible_paths(session: Session) -> set[str] | None:
-    """Return every path that a release of this plan may have, by plan alone but for the numbers of parts."""
-    try:
-        mine = {
-            *table_paths(session),
-            *_microdata_paths(session),
-            *_exact_paths(session),
-            *part_paths(session),
-        }
-    except NotAvailableError:
-        return None  # the checks `plan` and `base` report what is wrong with them
-    return {*REQUIRED, *OPTIONAL, *mine, *_carried_paths(session)}
 
 
 def _walk_folder(session: Session, out: Findings) -> set[str]:
@@ -219,7 +180,7 @@ def _walk_folder(session: Session, out: Findings) -> set[str]:
 
 
 def _compare_file(
-    session: Session, out: Findings, path: str, entry: _Entry, here: set[str], known: re.Pattern[str]
+    session: Session, out: Findings, path: str, entry: SealedFile, here: set[str], known: re.Pattern[str]
 ) -> None:
     plain = all(part not in ("", ".", "..") for part in path.split("/")) and not set(path) & set("\\\0")
     if not plain:

@@ -12,9 +12,11 @@ import pyarrow.compute as pc
 from msgspec import UNSET, UnsetType
 
 from topdown.arrays import Ints
+from topdown.formats.release_documents import Comparisons
+from topdown.formats.verify_documents import MAX_FINDINGS, Finding
 from topdown.verify.check_solver import FILE, load_solved
 from topdown.verify.exact_arithmetic import values_at
-from topdown.verify.findings import MAX_FINDINGS, Finding, Findings
+from topdown.verify.findings import Findings
 from topdown.verify.public_tree import bounds_by_level
 from topdown.verify.query_labels import Query
 from topdown.verify.released_records import Areas, answer_label
@@ -313,62 +315,18 @@ def _too_many(areas: Areas, level: int, name: str, node: int, most: Ints, have: 
     )
 
 
-class _ComparisonsDoc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    pass
-
-
-class ComparedLevel(_ComparisonsDoc, frozen=True):
-    """How many splits of a level were solved again for soft rules, without them, and which nodes broke one."""
-
-    level: str
-    n_enforced: int
-    n_dropped: int
-    n_broken: int
-
-
-class Repair(_ComparisonsDoc, frozen=True):
-    """A leaf whose records were changed, as few as possible, so that it keeps the rules."""
-
-    node: str
-    distance: int
-    marginals_kept: bool
-    proved: bool
-    constraints: tuple[str, ...]
-
-
-class Broken(_ComparisonsDoc, frozen=True):
-    """A leaf that no change could make keep the rules, or, if that is not proved, none that was found."""
-
-    node: str
-    proved: bool
-    constraints: tuple[str, ...]
-
-
-class Compared(_ComparisonsDoc, frozen=True):
-    """The section `comparisons` of solve.json."""
-
-    levels: tuple[ComparedLevel, ...]
-    repairs: tuple[Repair, ...]
-    broken: tuple[Broken, ...]
-
-
-def load_compared(session: Session) -> Compared:
-    """Read what solve.json says about soft rules; UnreadableError (V120) if it is damaged."""
-    document, _ = session.once("solved", "solver", lambda: load_solved(session))
-    try:
-        found = msgspec.convert(document.get("comparisons"), Compared, strict=True)
-    except (ValueError, TypeError) as error:
-        raise unreadable("V120", FILE, f"is not as documented: {str(error)[:120]}") from None
-    counts = [n for level in found.levels for n in (level.n_enforced, level.n_dropped, level.n_broken)]
-    if min(counts, default=0) < 0 or any(repair.distance < 1 for repair in found.repairs):
-        raise unreadable("V120", FILE, "has an impossible number under comparisons")
-    return found
+def _stated_comparisons(session: Session) -> Comparisons:
+    """Return what solve.json says about soft rules; UnreadableError (V120) if it says nothing."""
+    stated = load_solved(session).comparisons
+    if isinstance(stated, UnsetType):
+        raise unreadable("V120", FILE, "says nothing about soft rules")
+    return stated
 
 
 def check_comparisons(session: Session, out: Findings) -> str:
     """Compare both sides of every soft rule at every leaf; a leaf that breaks one must be listed as such."""
     tree, stated = session.tree, _stated_comparisons(session)
-    if tuple(level.level for level in stated.levels) != tree.names:
+    if [level.level for level in stated.levels] != list(tree.names):
         out.add(Finding("V122", "solve.json does not compare the plan's levels in order", file=FILE))
     rules = {rule.name for rule in session.plan.rules.soft}
     named = [(r.node, r.constraints) for r in stated.repairs] + [
@@ -388,10 +346,6 @@ def check_comparisons(session: Session, out: Findings) -> str:
         return f"{out.n_failed:,} of {out.n_checked:,} soft rules are not as solve.json says"
     kept = f"{out.n_checked - n_broken:,} of {out.n_checked:,} soft rules kept"
     return kept + (f", {len(stated.repairs):,} leaves repaired" if stated.repairs else "")
-
-
-def _stated_comparisons(session: Session) -> Compared:
-    return session.once("compared", "comparisons", lambda: load_compared(session))
 
 
 def check_comparisons_areas(session: Session, areas: Areas, out: Findings) -> None:

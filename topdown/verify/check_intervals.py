@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Floats, Ints
+from topdown.formats.verify_documents import MAX_FINDINGS, Finding
 from topdown.verify.exact_arithmetic import tally
-from topdown.verify.findings import MAX_FINDINGS, Finding, Findings
+from topdown.verify.findings import Findings
 from topdown.verify.query_labels import Query
 from topdown.verify.released_records import Table, TableEstimates, answer_label
 from topdown.verify.session import Session

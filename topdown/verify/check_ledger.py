@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
 
+from topdown.formats.verify_documents import Finding
 from topdown.verify.exact_arithmetic import exact_text, fraction
-from topdown.verify.findings import Finding, Findings
+from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import (
     FILE,
     Begun,

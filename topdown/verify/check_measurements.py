@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Ints
 from topdown.formats.release_documents import Plan, PlanMeasurement
+from topdown.formats.verify_documents import Finding
 from topdown.verify.exact_arithmetic import fraction
-from topdown.verify.findings import Finding, Findings
+from topdown.verify.findings import Findings
 from topdown.verify.noise_laws import law_named
 from topdown.verify.plan_reader import canonical, load_plan
 from topdown.verify.released_records import open_kinds

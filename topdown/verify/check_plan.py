@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from topdown.formats.release_documents import PlanBase, PlanLevel
+from topdown.formats.verify_documents import MAX_FINDINGS, Finding
 from topdown.verify.exact_arithmetic import differences, exact_text, fraction, tally, value_at
-from topdown.verify.findings import MAX_FINDINGS, Finding, Findings
+from topdown.verify.findings import Findings
 from topdown.verify.noise_laws import law_problem
 from topdown.verify.plan_reader import FILE, PlanFile
 from topdown.verify.public_tree import GEOGRAPHY

@@ -27,8 +27,9 @@ from topdown.formats.report_parts import (
     Outlines,
     words_of,
 )
+from topdown.formats.verify_documents import CheckResult, Finding
 from topdown.verify.exact_arithmetic import fraction
-from topdown.verify.findings import CheckResult, Finding, Findings
+from topdown.verify.findings import Findings
 from topdown.verify.noise_laws import law_named
 from topdown.verify.plan_reader import VERSION
 from topdown.verify.query_labels import Query

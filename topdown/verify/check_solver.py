@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from topdown.formats.release_documents import Solve
-from topdown.verify.findings import Finding, Findings
+from topdown.formats.release_documents import FailsafeUse, Solve, TreeEstimate
+from topdown.formats.verify_documents import Finding
+from topdown.verify.findings import Findings
+from topdown.verify.plan_reader import PlanFile
 from topdown.verify.session import MEASURED_PLAN, Session, part_paths
 from topdown.verify.strict_reader import canonical_json, check_bytes, read_json, unreadable
 
@@ -17,122 +20,53 @@ FILE = "solve.json"
 MOST_PERSONS = 1e-6  # of distance from the normal equations
 
 
-class StatedTargets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the splits into one level were fitted to."""
-
-    level: str
-    targets: Literal["own", "tree"]
-    why: str
-
-
-class StatedEstimate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tree estimate; the last three only where it covers a level."""
-
-    targets: tuple[StatedTargets, ...]
-    dense: tuple[str, ...] | None = None
-    product: tuple[str, ...] | None = None
-    residual_persons: float | None = None
-
-
-def check_estimates(session: Session, document: dict[str, Any], out: Findings) -> None:
-    """Expect the plan's levels in order, a reason for each that is left to its own measurements, and a small residual.
-
-    Raises:
-        UnreadableError: V120 the part of solve.json is not as documented.
-    """
-    plan, stated = session.plan, document.get("statistics")
-    if (stated is not None) != plan.fits_tree:
-        out.add(
-            Finding(
-                "V122", "solve.json and plan.json disagree on whether there is a tree estimate", file=FILE
-            )
-        )
-    if stated is None:
+def _check_estimates(plan: PlanFile, stated: TreeEstimate | UnsetType, out: Findings) -> None:
+    """Expect the plan's levels in order, a reason for each that is left to its own measurements, a small residual."""
+    if (stated is not UNSET) != plan.fits_tree:
+        text = "solve.json and plan.json disagree on whether there is a tree estimate"
+        out.add(Finding("V122", text, file=FILE))
+    if isinstance(stated, UnsetType):
         return
-    try:
-        found = msgspec.convert(stated, StatedEstimate, strict=True)
-    except (ValueError, TypeError) as error:
-        raise unreadable("V120", FILE, f"is not as documented: {str(error)[:120]}") from None
-    covered = any(at.targets == "tree" for at in found.targets)
-    whole = all(part is not None for part in (found.dense, found.product, found.residual_persons))
-    names = tuple(at.level for at in found.targets)
-    if names != tuple(level.name for level in plan.doc.levels) or covered != whole:
+    covered = any(at.targets == "tree" for at in stated.targets)
+    whole = UNSET not in (stated.dense, stated.product, stated.residual_persons)
+    names = [at.level for at in stated.targets]
+    if names != [level.name for level in plan.doc.levels] or covered != whole:
         out.add(Finding("V122", "solve.json does not say of every level what it was fitted to", file=FILE))
-    if any((at.targets == "tree") == bool(at.why) for at in found.targets):
+    if any((at.targets == "tree") == bool(at.why) for at in stated.targets):
         out.add(Finding("V122", "solve.json leaves out why a level has its own measurements only", file=FILE))
-    far = found.residual_persons
-    if far is not None and not 0 <= far <= MOST_PERSONS:
+    far = stated.residual_persons
+    if far is not UNSET and not 0 <= far <= MOST_PERSONS:
         out.warnings.append(f"the tree estimate is {far:.1e} persons from its normal equations")
 
 
 MAX_RESIDUAL_PERSONS = 1e-5
 ALLOWED_RESIDUAL_PERSONS = 0.1  # rounding to whole people moves a count by up to 1
 MAX_NAMED = 20
-SHA256 = "^[0-9a-f]{64}$"
 
 
-class SolvedLevel(msgspec.Struct, frozen=True):
-    """What the solver reports of one level."""
+def load_solved(session: Session) -> Solve:
+    """Return solve.json; NotAvailableError (V120) if it is damaged."""
 
-    level: str
-    n_problems: int
-    n_variables: int
-    n_unconverged: int
-    max_iterations: int
-    max_kkt_residual_persons: float
-    n_roundings: int
-    n_roundings_optimal: int
-    n_milp: int
+    def load() -> Solve:
+        document = read_json(session.root, FILE, "V120", "topdown.solve")
+        if document.get("plan_hash") != session.plan.computed_hash:
+            raise unreadable("V120", FILE, "belongs to another plan")
+        try:
+            found = msgspec.convert(document, Solve, strict=True)
+        except (ValueError, TypeError) as error:
+            raise unreadable("V120", FILE, f"is not as documented: {str(error)[:120]}") from None
+        if not (found.inputs_sha256 and found.records_sha256):
+            raise unreadable("V120", FILE, "is not as documented: a digest is missing")
+        check_bytes(FILE, canonical_json(document), msgspec.to_builtins(found))
+        for level in found.levels:
+            if not 0 <= level.max_kkt_residual_persons < math.inf:
+                raise unreadable("V120", FILE, f"has an impossible number at {level.level}")
+        return found
 
-
-class FailsafeUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One node whose table had to be changed before it could be split."""
-
-    node: str
-    level: str
-    distance: int
-    marginals_kept: bool
-    constraints: tuple[str, ...]
-    smallest: bool
+    return session.once("solved", "solver", load)
 
 
-class Digests(msgspec.Struct, frozen=True):
-    """What the solve was made from and what came out, SHA-256 in hex."""
-
-    inputs_sha256: Annotated[str, msgspec.Meta(pattern=SHA256)]
-    records_sha256: Annotated[str, msgspec.Meta(pattern=SHA256)]
-
-
-def load_solved(session: Session) -> tuple[dict[str, Any], tuple[SolvedLevel, ...]]:
-    """Read solve.json; UnreadableError (V120) if it is damaged."""
-    document = read_json(session.root, FILE, "V120", "topdown.solve")
-    if document.get("plan_hash") != session.plan.computed_hash:
-        raise unreadable("V120", FILE, "belongs to another plan")
-    try:
-        levels = msgspec.convert(document.get("levels"), tuple[SolvedLevel, ...], strict=True)
-        msgspec.convert(document, Digests, strict=True)
-        check_bytes(FILE, canonical_json(document), msgspec.to_builtins(msgspec.convert(document, Solve)))
-    except (ValueError, TypeError) as error:
-        raise unreadable("V120", FILE, f"is not as documented: {str(error)[:120]}") from None
-    _load_failsafe(document)
-    for level in levels:
-        numbers = [value for value in msgspec.structs.astuple(level) if not isinstance(value, str)]
-        if any(value < 0 for value in numbers) or not math.isfinite(level.max_kkt_residual_persons):
-            raise unreadable("V120", FILE, f"has an impossible number at {level.level}")
-    return document, levels
-
-
-def _load_failsafe(document: dict[str, Any]) -> tuple[FailsafeUse, ...]:
-    try:
-        uses = msgspec.convert(document.get("failsafe"), tuple[FailsafeUse, ...], strict=True)
-    except (ValueError, TypeError) as error:
-        raise unreadable("V120", FILE, f"is not as documented: {str(error)[:120]}") from None
-    if any(use.distance < 1 for use in uses):
-        raise unreadable("V120", FILE, "has a failsafe that changed nothing")
-    return uses
-
-
-def _failsafe_warnings(uses: tuple[FailsafeUse, ...]) -> list[str]:
+def _failsafe_warnings(uses: Sequence[FailsafeUse]) -> list[str]:
     """Name every node the failsafe changed, and the largest changes first."""
     shown = sorted(uses, key=lambda use: -use.distance)[:MAX_NAMED]
     out = [
@@ -147,18 +81,17 @@ def _failsafe_warnings(uses: tuple[FailsafeUse, ...]) -> list[str]:
 def check_solver(session: Session, out: Findings) -> str:
     """Expect every problem of every level solved, but for less than what rounding changes: that is a warning."""
     plan = session.plan
-    document, levels = session.once("solved", "solver", lambda: load_solved(session))
-    names = tuple(level.level for level in levels)
-    if names != tuple(level.name for level in plan.doc.levels):
+    solved = load_solved(session)
+    levels = solved.levels
+    if [level.level for level in levels] != [level.name for level in plan.doc.levels]:
         out.add(Finding("V122", "solve.json does not report the plan's levels in order", file=FILE))
         return "solve.json is not about this plan"
-    check_estimates(session, document, out)
+    _check_estimates(plan, solved.statistics, out)
     places = dict(zip(session.tree.names, session.tree.geocodes, strict=True))
-    uses = _load_failsafe(document)
-    for use in uses:
+    for use in solved.failsafe:
         if use.level not in places or use.node not in places[use.level].to_pylist():
             out.add(Finding("V122", "solve.json reports a failsafe at an unknown place", FILE, node=use.node))
-    out.warnings += _failsafe_warnings(uses)
+    out.warnings += _failsafe_warnings(solved.failsafe)
     why, fix = (
         "this costs accuracy; privacy and exact statistics do not depend on it",
         "solve again; noise is kept",
@@ -190,8 +123,7 @@ INPUTS = ("plan.json", "public/geography.parquet", "public/leaves.parquet", "mea
 
 def check_digests(session: Session, out: Findings) -> str:
     """Recompute both digests from the files; whether the records follow from the inputs is not looked at here."""
-    document, _ = session.once("solved", "solver", lambda: load_solved(session))
-    stated = msgspec.convert(document, Digests)
+    stated = load_solved(session)
     inputs, records = inputs_sha256(session), records_sha256(session)
     out.n_checked = 2
     if inputs != stated.inputs_sha256:

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from topdown.formats.verify_documents import Finding
 from topdown.verify.exact_arithmetic import ROUNDED, fraction, log
-from topdown.verify.findings import Finding
 from topdown.verify.noise_laws import GROUP_STEPS as GROUP_STEPS
 from topdown.verify.noise_laws import OF_GROUP_SIZES as OF_GROUP_SIZES
 from topdown.verify.noise_laws import RELATIONS, UNIT, delta_needed, law_named

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Ints
 from topdown.formats.release_documents import LISTED_ENDS, LISTED_ROWS
+from topdown.formats.verify_documents import Finding
 from topdown.verify.exact_arithmetic import sums_fit, tally
-from topdown.verify.findings import Finding
 from topdown.verify.plan_reader import PlanFile, table_path
 from topdown.verify.public_tree import Facts, FileSections, PossibleAnswers, Tree, part_file
-from topdown.verify.query_labels import Query
+from topdown.verify.query_labels import Query, identity_reading, read_below
 from topdown.verify.strict_parquet import (
     REAL,
     TEXT,
@@ -506,21 +506,15 @@ def load_base(root: Path, plan: PlanFile, base: PlanFile, tree: Tree, cuts: File
         raise unreadable("V160", TABLE, "has counts that are not above zero, or too large to add up")
     if [name for name, _ in stated.map] != [a.name for a in base.schema.attributes]:
         raise unreadable("V160", "plan.json", "does not map every attribute of the base schema, in order")
+    try:
+        reading = read_below(plan.schema, identity_reading(plan.schema), base.schema, stated.map)
+    except ValueError as error:
+        raise unreadable("V160", "plan.json", f"maps a base attribute wrongly: {str(error)[:120]}") from None
     of_cell = np.zeros(plan.schema.shape, dtype=np.int64)
     names = [a.name for a in plan.schema.attributes]
-    used: set[str] = set()
-    for attribute, (_, ours) in zip(base.schema.attributes, stated.map, strict=True):
-        factors = plan.schema.factors(ours)
-        if len(factors) != 1 or factors[0].attribute in used:
-            raise unreadable("V160", "plan.json", f"maps a base attribute to {ours!r}, which cannot be")
-        factor = factors[0]
-        used.add(factor.attribute)
-        if sorted(factor.group_labels) != sorted(attribute.group_labels):
-            raise unreadable(
-                "V160", "plan.json", f"maps {attribute.name!r} to {ours!r}, which has other values"
-            )
-        value = np.array([attribute.group_labels.index(factor.group_labels[g]) for g in factor.group_of])
+    for attribute in base.schema.attributes:
+        here, value = reading[attribute.name]
         axis = [1] * len(names)
-        axis[names.index(factor.attribute)] = len(value)
-        of_cell = of_cell * len(attribute.group_labels) + value.reshape(axis)
+        axis[names.index(here)] = len(value)
+        of_cell = of_cell * len(attribute.group_labels) + np.array(value).reshape(axis)
     return BaseTable(base, population, of_cell.reshape(-1))

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 
 from topdown.formats.report_parts import REPORT
+from topdown.formats.verify_documents import CheckResult, VerifyResult
 from topdown.verify.check_certificate import check_certificate, check_manifest, check_stamps
 from topdown.verify.check_constraints import (
     check_bounds,
@@ -35,7 +36,7 @@ from topdown.verify.check_tables import (
     check_whole_numbers,
     check_whole_numbers_areas,
 )
-from topdown.verify.findings import CheckResult, VerifyResult
+from topdown.verify.findings import NOT_SOLVED, verify_result
 from topdown.verify.session import AreaCheck, Check, EachSection, Session, run_check, sections_in_order
 from topdown.verify.strict_reader import NotAvailableError
 from topdown.verify.verify_choice import (
@@ -197,7 +198,7 @@ def verify_choice(folder: Path) -> VerifyResult:
 
     Returns: one result a check, in order.
     """
-    return replace(_run_all(_session(folder), CHECKS), not_checked=(NOT_CHECKED,))
+    return _run_all(_session(folder), CHECKS)
 
 
 def _session(folder: Path, each: EachSection = sections_in_order) -> Session:
@@ -213,4 +214,5 @@ def _run_all(
         if check.of <= kinds:
             known = (done or {}).get(check.name)
             session.results.append(known or run_check(session, check.name, check.run))
-    return VerifyResult(tuple(session.results), perf_counter() - start)
+    not_checked = NOT_CHECKED if kinds == CHOICES else NOT_SOLVED
+    return verify_result(session.results, perf_counter() - start, (not_checked,))

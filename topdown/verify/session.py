@@ -1,4 +1,4 @@
-"""What the checks of one verification share: files read once, and results so far; one check is run by `run_check`."""
+"""What the checks of one verification share: files read once, findings, results so far; `run_check` runs one check."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Ints
 from topdown.errors import InternalError
+from topdown.formats.verify_documents import CheckResult, Finding
 from topdown.verify.exact_arithmetic import narrow, tally
-from topdown.verify.findings import CheckResult, Finding, Findings
+from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import LedgerFile, load_ledger
 from topdown.verify.plan_reader import PlanFile, load_plan
 from topdown.verify.public_tree import (

@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from topdown.formats.verify_documents import Finding
 from topdown.verify.change_losses import (
     ALPHAS,
     EVERY_DELTA,
@@ -34,7 +35,7 @@ from topdown.verify.exact_arithmetic import (
     twelve_digits,
     usual_formula,
 )
-from topdown.verify.findings import Finding, Findings
+from topdown.verify.findings import Findings
 from topdown.verify.gaussian_sums import continuous_epsilon
 
 FILE = "certificate.json"

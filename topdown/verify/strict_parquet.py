@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from topdown.formats.release_documents import ROWS_PER_GROUP, TABLE_OPTIONS
-from topdown.verify.findings import Finding
+from topdown.formats.verify_documents import Finding
 from topdown.verify.strict_reader import (
     LIST,
     STRUCT,

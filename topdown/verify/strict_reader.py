@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from topdown.verify.findings import GET_AGAIN, Finding
+from topdown.formats.verify_documents import Finding
 
 MAX_JSON_BYTES = 256 * 2**20
 _BLOCK = 2**20  # bytes that are read at once
@@ -28,7 +28,7 @@ def unreadable(
     code: str, path: str, problem: str, why: str = "the file is damaged or was altered"
 ) -> UnreadableError:
     """Return the exception for a file that cannot be used."""
-    return UnreadableError(Finding(code, f"{path} {problem}", file=path, why=why, fix=GET_AGAIN))
+    return UnreadableError(Finding(code, f"{path} {problem}", file=path, why=why))
 
 
 def open_inside(root: Path, path: str) -> BinaryIO:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from topdown.formats.choice_documents import AskedFrequent, AskedOrder, AskedSites, Selection
+from topdown.formats.verify_documents import Finding
 from topdown.verify.check_certificate import FilesDue, check_files
 from topdown.verify.check_ledger import named_journal
 from topdown.verify.check_privacy import check_everything_released
@@ -25,7 +26,7 @@ from topdown.verify.exact_arithmetic import (
     log,
     read_enclosure,
 )
-from topdown.verify.findings import Finding, Findings
+from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import Choice, Commit, Opened, sealing_commit
 from topdown.verify.noise_laws import RELATIONS, changes_needed
 from topdown.verify.plan_reader import canonical

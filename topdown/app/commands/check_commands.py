@@ -135,7 +135,7 @@ def show_verified(screen: Screen, result: VerifyResult, release: Path, *, everyt
     Args:
         release: the folder. everything: show passed checks too when others fail.
     """
-    screen.document(result.to_json())
+    screen.document(result)
     show_checks(screen, result, everything=everything)
     screen.blank()
     if not result.ok:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topdown.errors import BudgetError
-from topdown.formats.caps import parse_json
-from topdown.formats.common import LossName, exact_text
+from topdown.formats.caps import exact_text, parse_json
+from topdown.formats.common import LossName
 from topdown.privacy import accountant
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.ledger.ledger_records import (

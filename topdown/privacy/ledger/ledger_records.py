@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from topdown.formats.common import LossName, exact_text
+from topdown.formats.caps import exact_text
+from topdown.formats.common import LossName
 from topdown.privacy.laws import LAWS, WeightedInteger, Weights
 from topdown.privacy.relation import RELATIONS, Relation
 

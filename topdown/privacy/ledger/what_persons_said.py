@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from topdown.formats.caps import exact_text
 from topdown.formats.common import (
     LedgerAttestation,
     LedgerEnd,
@@ -13,7 +14,6 @@ from topdown.formats.common import (
     LedgerLimit,
     LedgerRefund,
     LedgerTakenOver,
-    exact_text,
 )
 from topdown.privacy.ledger.book import Book, Entry
 from topdown.privacy.ledger.ledger_records import (
