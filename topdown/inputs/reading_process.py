@@ -29,7 +29,7 @@ from topdown.inputs.file_formats import BATCH_ROWS
 from topdown.inputs.sources import TableProblem, printable
 from topdown.process import check_stopped, die_with_parent, ignore_stops
 
-SPARE_BYTES = 2**30  # of memory that a reader may take beside the bytes of a table
+SPARE_BYTES = 3 * 2**29  # beside the bytes of a table: a GiB of addresses is what Arrow reserves at first use
 _PIPE_BYTES = 2**20
 _ENDING_SECONDS = 2.0
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, ValueError)
