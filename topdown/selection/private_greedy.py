@@ -193,7 +193,7 @@ def max_cover(data: Covering, k: int, plan: Subsampling, chance: Chance) -> Sele
     Args:
         data: which items cover which record.
         k: 1 .. items, public.
-        plan: rate and base, from `subsampling(epsilon)`.
+        plan: rate and base, from `subsampling(epsilon, neighbours)`.
         chance: `RealChance(AesBits())` for records.
 
     Raises: ConfigError (C193).
