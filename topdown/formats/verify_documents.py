@@ -66,6 +66,12 @@ class VerifyResult(Part, frozen=True, kw_only=True, tag_field="type", tag="topdo
         """Return one check by name; KeyError if there is none."""
         return {check.name: check for check in self.checks}[name]
 
+    @property
+    def failed(self) -> str:
+        """The checks that failed, each with the first that it found, as an error names them."""
+        bad = (check for check in self.checks if not check.ok)
+        return "; ".join(f"{c.name}: {c.findings[0].text if c.findings else c.text}" for c in bad)
+
     def to_json(self) -> dict[str, Any]:
         """Return the `topdown.verify` document."""
         document: dict[str, Any] = json.loads(encode(self))

@@ -116,9 +116,8 @@ def _release_origin(folder: Path, reason: str) -> Origin:
     refuse_simulation(folder)
     checks = verify(folder)
     if not checks.ok:
-        failed = ", ".join(check.name for check in checks.checks if not check.ok)
         raise ConfigError(
-            f"{folder} is no release that passes its verification ({failed})",
+            f"{folder} is no release that passes its verification ({checks.failed})",
             code="C121",
             file=str(folder),
             fix=f"see: topdown verify {folder}; simulate on a published release or on made-up records; "
