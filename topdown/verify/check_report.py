@@ -59,7 +59,7 @@ def compare_report(
     try:
         documents = report_documents(session) | ({} if outlines is None else {BOUNDARIES: outlines})
         pages = [(language, report_html(documents, language, rounded).encode()) for language in LANGUAGES]
-    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError):
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, StopIteration):
         text = "no report follows from the files of the release, as one of them is not what it should be"
         out.add(Finding(CODE, text, file, why="the checks of the documents say which"))
         return text
