@@ -41,8 +41,8 @@ def test_contradictions_are_all_found_at_the_lowest_node_with_a_smallest_set() -
         try:
             found = find_contradiction(*census.parts)
         except ConfigError as refused:
-            assert "share some cells" in str(refused)
-            assert crossing(census)
+            if not crossing(census) or "share some cells" not in str(refused):
+                raise
             continue
         assert feasible(census) == (found is None)
         if found is None:
