@@ -229,13 +229,21 @@ def only(census: SmallCensus, names: Iterable[str]) -> SmallCensus:
     return replace(census, invariants=replace(old, **rules), exact=exact)
 
 
-def crossing(census: SmallCensus) -> bool:
-    """Tell whether two bounds share cells without being nested."""
+def crossing(census: SmallCensus, among: np.ndarray | None = None) -> bool:
+    """Tell whether two bounds share cells without being nested, `among` some cells if they are given."""
     rules = [rule for kind in TWINS if kind not in CLOSING for rule in getattr(census.invariants, kind)]
     sets = [set(np.flatnonzero(census.schema.select(dict(r.cells)))) for r in rules]
     if "table" in census.exact:
         sets += [{0, 1}, {2, 3}, {4, 5}]
+    if among is not None:
+        sets = [one & set(np.flatnonzero(among)) for one in sets]
     return any(a & b and not (a <= b or b <= a) for a, b in combinations(sets, 2))
+
+
+def occupied_cells(census: SmallCensus, most: int) -> np.ndarray:
+    """Return the cells, bool, that some leaf's histogram of at most `most` people has anybody in."""
+    leaves = range(len(census.geography.leaves))
+    return np.any([block_tables(census, leaf, most).any(axis=0) for leaf in leaves], axis=0)
 
 
 def names_of(census: SmallCensus) -> list[str]:

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH, repeats
-from tests.helpers.implied_brute import SmallCensus, crossing, names_of, node_totals, only, random_census
+from tests.helpers.implied_brute import (
+    SmallCensus,
+    crossing,
+    names_of,
+    node_totals,
+    occupied_cells,
+    only,
+    random_census,
+)
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model import (
     AtLeast,
@@ -45,6 +53,8 @@ def test_contradictions_are_all_found_at_the_lowest_node_with_a_smallest_set() -
                 raise
             continue
         assert feasible(census) == (found is None)
+        if found is None and crossing(census):  # nobody may be where they cross
+            assert not crossing(census, among=occupied_cells(census, MOST))
         if found is None:
             seen["none"] += 1
             continue
