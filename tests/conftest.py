@@ -5,8 +5,10 @@ HYPOTHESIS_PROFILE=search draws new examples.
 
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -31,3 +33,25 @@ def free_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         tempfile.tempdir = folder
         yield
         tempfile.tempdir = before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forget_after_patches() -> Iterator[None]:
+    """Empty the packages' caches after every patch: what was computed under a mutant is no answer for later tests."""
+    undo = pytest.MonkeyPatch.undo
+
+    def undo_and_forget(self: pytest.MonkeyPatch) -> None:
+        patched = bool(self._setattr or [one for one in self._setitem if one[0] is not os.environ])
+        undo(self)
+        for cached in _caches() if patched else ():
+            cached.cache_clear()
+
+    pytest.MonkeyPatch.undo = undo_and_forget  # type: ignore[method-assign]
+    yield
+    pytest.MonkeyPatch.undo = undo  # type: ignore[method-assign]
+
+
+def _caches() -> list[Any]:
+    """Return every function of the packages that remembers what it returned."""
+    modules = [m for name, m in sorted(sys.modules.items()) if name.split(".")[0] in {"topdown", "pgsr"}]
+    return [found for module in modules for found in vars(module).values() if hasattr(found, "cache_clear")]

@@ -10,7 +10,7 @@ import json
 import shutil
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,25 +116,28 @@ def write_valid(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def _each_plan_once() -> Iterator[None]:
+def _done() -> dict[tuple[str, str], Any]:
+    """Return what was rehearsed and stated in this session, by name and plan."""
+    return {}
+
+
+@pytest.fixture
+def _each_plan_once(_done: dict[tuple[str, str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Rehearse a plan and state its privacy once: hundreds of cases change the records only, which neither reads."""
-    patch, done = pytest.MonkeyPatch(), {}
 
     def once(module: Any, name: str, plan_hash: Callable[[Any], str]) -> None:
         work = getattr(module, name)
 
         def remembered(first: Any, *rest: Any) -> Any:
             key = (name, plan_hash(first))
-            if key not in done:
-                done[key] = work(first, *rest)
-            return done[key]
+            if key not in _done:
+                _done[key] = work(first, *rest)
+            return _done[key]
 
-        patch.setattr(module, name, remembered)
+        monkeypatch.setattr(module, name, remembered)
 
     once(pipeline, "preflight", lambda prepared: prepared.plan.plan_hash)
     once(pipeline, "certified_privacy", lambda policy: policy.plan.plan_hash)
-    yield
-    patch.undo()
 
 
 @pytest.mark.usefixtures("_each_plan_once")
