@@ -3,6 +3,7 @@
 HYPOTHESIS_PROFILE=search draws new examples.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -22,6 +23,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for ignored in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
     if signal.getsignal(ignored) is signal.SIG_IGN:
         signal.signal(ignored, signal.SIG_DFL)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what is loaded out of every later collection: it stays anyway, and forked processes would copy its pages."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -82,6 +82,8 @@ class Axes:
 class Children:
     """Complete tables of all children, one after the other; child j has entries pointers[j]:pointers[j + 1].
 
+    A child has t open dense values, and k answers are fixed.
+
     Args:
         pointers: int64 (m + 1,). at: int64 (n, m), entry of each row within the child's, -1 where it is closed.
         outside: bool, entries that are no row. g: linear term of each entry. u: multipliers of entries outside.
