@@ -3,7 +3,9 @@
 import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -36,22 +38,33 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def places(page: Path) -> set[tuple[Path, str]]:
+    """Return the files of the site that a page links to, itself too, each with the anchor in it or ""."""
+    found = re.findall(r'\s(?:href|src)="([^"]+)"', page.read_text(encoding="utf-8"))
+    own = [unescape(target).partition("#") for target in found if not re.match(r"[a-z]+:", target)]
+    return {
+        ((page.parent / name.partition("?")[0]).resolve() if name else page, unquote(at))
+        for name, _, at in own
+    }
+
+
 def links(page: Path) -> set[Path]:
     """Return the files that a page links to, itself apart."""
-    found = re.findall(r'(?:href|src)="([^"#?]+)', page.read_text(encoding="utf-8"))
-    own = [target for target in found if not re.match(r"[a-z]+:", target)]
-    return {(page.parent / target).resolve() for target in own} - {page}
+    return {target for target, _ in places(page)} - {page}
 
 
-def test_every_link_leads_to_a_file(site: Path) -> None:
-    """A dead link ends somebody's search."""
+def test_every_link_leads_to_its_place(site: Path) -> None:
+    """A dead link ends somebody's search; one to a heading that was renamed opens a long page at its top."""
+    pages = {page.resolve(): page.read_text(encoding="utf-8") for page in site.rglob("*.html")}
+    anchors = {page: {"", *re.findall(r'\sid="([^"]+)"', text)} for page, text in pages.items()}
     dead = {
-        (str(page.relative_to(site)), str(target))
-        for page in site.rglob("*.html")
-        for target in links(page)
-        if not target.exists()
+        (page.name, target.name, anchor)
+        for page in anchors
+        for target, anchor in places(page)
+        if not target.exists() or anchor not in anchors.get(target, {""})
     }
     assert dead == set()
+    assert sum(bool(anchor) for page in anchors for _, anchor in places(page)) > len(anchors)
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:

@@ -168,6 +168,42 @@ def test_a_decision_is_the_grid_and_no_release(topdown, toy, tmp_path, kind) -> 
     assert (again.code, "C080" in again.err) == (2, True)
 
 
+@pytest.mark.parametrize("kind", ["add_remove", "geometric", "exact"])
+def test_errors_of_totals_stand_beside_the_size_of_the_area(topdown, toy, tmp_path, kind) -> None:
+    """A board that reads a smaller per cent than the plan's error, or one for an exact total, decides wrongly."""
+    run, other = (
+        toy(tmp_path / name) if kind == "exact" else write(tmp_path / name, toy, kind) for name in ("a", "b")
+    )
+    moved = re.sub(r'^share = "1/4"', 'share = "1/8"', other.read_text(), count=1, flags=re.MULTILINE)
+    other.write_text(re.sub(r'^share = "1/2"', 'share = "5/8"', moved, count=1, flags=re.MULTILINE))
+    page = tmp_path / "plan.html"
+    assert topdown("plan", run, "--compare", other, "--report", page, "--grid", "1,4").code == 0
+    section = re.search(r'<section id="sizes".*?</section>', page.read_text(encoding="utf-8"), re.DOTALL)[0]
+    exact = re.search(r"Totals of these levels are published without noise: (.*?)\.</p>", section)
+    assert (exact and exact[1]) == ("land" if kind == "exact" else None)
+    tables = {
+        name: text.split("<tr>")[2:] for name, text in re.findall(r"<h3>(.*?)</h3>(.*?)</table>", section)
+    }
+    grids = [app.budget_grid(plan(at).prepared.context, [Fraction(1), Fraction(4)]) for at in (run, other)]
+    expected = [
+        {e.level: e.noise if e.estimate is None else e.estimate for e in grid[i].errors if e.query == "total"}
+        for i in (0, 1)
+        for grid in grids
+    ]
+    assert list(tables) == [level for level in expected[0] if not exact or level != exact[1]]
+    assert expected[0] != expected[1]
+    for level, rows in tables.items():
+        for k, row in enumerate(rows, start=1):
+            size, *shown = (
+                float(text.strip(" %").replace(",", ""))
+                for text in re.findall(r">([\d,.]+(?: %)?)</data>", row)
+            )
+            assert size == 10**k
+            for errors, percent in zip(expected, shown, strict=True):
+                assert 100 * errors[level] / size <= percent <= 100 * errors[level] / size + 0.1 + 1e-6
+            assert (k == len(rows)) == (max(errors[level] for errors in expected) / size <= 0.01)
+
+
 def test_a_simulation_has_a_page_that_is_no_release(topdown, tmp_path, monkeypatch) -> None:
     """Errors of made-up people that look like those of a release would be quoted as such."""
     monkeypatch.chdir(tmp_path)

@@ -433,6 +433,11 @@ class ExpectedError:
     noise: float | None
     estimate: float | None
 
+    @property
+    def expected(self) -> float:
+        """The deviation of the estimate, or else of the measured answer; one of them is there."""
+        return self.noise or 0.0 if self.estimate is None else self.estimate
+
 
 @dataclass(frozen=True)
 class BudgetPoint:

@@ -25,7 +25,7 @@ from topdown.app.resource_needs import check_memory
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.common import Neighbours
-from topdown.formats.decision_pages import decision_html
+from topdown.formats.decision_pages import AREA_SIZES, decision_html
 from topdown.formats.plan_documents import (
     ChangedValue,
     ComparedPlan,
@@ -47,11 +47,14 @@ from topdown.plan.settings import Budget
 from topdown.privacy.exact_values import significant, threshold
 from topdown.publish import plan_figures, written
 from topdown.publish.release_certificate import open_answers
+from topdown.publish.report_figures import TOTAL
+from topdown.publish.table_intervals import is_exact
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from topdown.app.compare_noise import NoiseCompared
+    from topdown.app.plan_summary import ExpectedError
     from topdown.inputs import ArrowTable
     from topdown.model import Geography, Invariants, Schema
     from topdown.plan import Plan
@@ -578,6 +581,7 @@ def write_decision(
     documents = {
         "plan.json": json.loads(plan_file(planned.plan)),
         "derived": plan_figures(planned.plan),
+        "sizes": list(AREA_SIZES),
         "decision": _grid_document(planned, epsilons, delta),
         "other": None if other is None else _grid_document(other, epsilons, delta),
     }
@@ -599,7 +603,18 @@ def _grid_document(planned: Planned, epsilons: Sequence[Fraction], delta: Fracti
                 "right_in_100": point.right_in_100,
                 "sentence": point.sentence,
                 "errors": [asdict(error) for error in point.errors],
+                "totals": list(_totals_beside_sizes(planned.plan, point.errors)),
             }
             for point in points
         ],
     }
+
+
+def _totals_beside_sizes(plan: Plan, errors: Sequence[ExpectedError]) -> Iterator[dict[str, Any]]:
+    """Yield the error of the totals of each level that has one, 0 where they are exact, as a share of every size."""
+    expected = {error.level: error.expected for error in errors if error.query == TOTAL}
+    for depth, level in enumerate(plan.levels):
+        error = 0.0 if is_exact(plan, plan.query(TOTAL), depth) else expected.get(level.name)
+        if error is not None:
+            shares = [significant(Fraction(error) / size, 9, up=True) for size in AREA_SIZES]
+            yield {"level": level.name, "shares": shares}

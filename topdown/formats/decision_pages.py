@@ -7,7 +7,10 @@ from html import escape
 from typing import Any
 
 from topdown.formats.report_pages import PAGES
-from topdown.formats.report_parts import NONE, Content, Shell, Write, table, whole_page, words_of
+from topdown.formats.report_parts import NONE, Content, Shell, Write, share_of, table, whole_page, words_of
+
+AREA_SIZES = (10, 100, 1000, 10_000, 100_000, 1_000_000)
+"""Sizes of areas beside which errors of totals are shown before a decision, in records."""
 
 
 def decision_html(documents: Mapping[str, Any], language: str, write: Write) -> str:
@@ -15,8 +18,8 @@ def decision_html(documents: Mapping[str, Any], language: str, write: Write) -> 
 
     Args:
         documents: plan.json; `derived` (leaf and noise); `decision`: title, plan, delta, and `points` with
-            loss_name, budget, epsilon, certified, right_in_100, sentence and errors by level and query; `other`: the
-            same of a second plan, or None.
+            loss_name, budget, epsilon, certified, right_in_100, sentence, errors by level and query, and totals by
+            level, with the error as a share of each of `AREA_SIZES`; `other`: the same of a second plan, or None.
         language, write: as for `report_html`.
     """
     c = Content(documents, words_of(language), write)
@@ -28,11 +31,13 @@ def decision_html(documents: Mapping[str, Any], language: str, write: Write) -> 
     )
     pages = {
         "decision": _decision(c),
+        "sizes": _sizes(c),
         "errors": _errors(c),
         "exact": PAGES["exact"](c),
         "budget": PAGES["budget"](c),
     }
-    return whole_page(c, Shell(title, header, f"{title} · {c.say('decision.stamp')}"), pages)
+    shown = {name: html for name, html in pages.items() if html}
+    return whole_page(c, Shell(title, header, f"{title} · {c.say('decision.stamp')}"), shown)
 
 
 def simulation_html(documents: Mapping[str, Any], language: str, write: Write) -> str:
@@ -128,13 +133,60 @@ def _error(c: Content, at: str) -> str:
     return c.number_or_none(f"{at}/estimate" if c.at(f"{at}/estimate") is not None else f"{at}/noise", "up1")
 
 
+def _plans(c: Content) -> tuple[str, ...]:
+    """Return the names of the plans that stand side by side."""
+    return ("decision",) if c.at("other#/") is None else ("decision", "other")
+
+
+def _columns(c: Content, first: str) -> list[str]:
+    """Return the head of a table with a column for every epsilon and plan."""
+    points = c.at("decision#/points")
+    return [first] + [
+        c.words["errors"][name].format(epsilon=point["epsilon"]) for point in points for name in _plans(c)
+    ]
+
+
+def _sizes(c: Content) -> str:
+    """Return a table for each level: errors of totals beside the size of the area, of both plans side by side."""
+    unit = c.text("plan.json#/schema/unit")
+    head = _columns(c, c.words["sizes"]["size"].format(unit=c.at("plan.json#/schema/unit")))
+    places = {
+        (name, one["level"]): j
+        for name in _plans(c)
+        for j, one in enumerate(c.at(f"{name}#/points/0/totals"))
+    }
+    points = range(len(c.at("decision#/points")))
+    parts, exact = [], []
+    for level in dict.fromkeys(level for _, level in places):
+        at = [
+            f"{name}#/points/{i}/totals/{places[name, level]}/shares" if (name, level) in places else None
+            for i in points
+            for name in _plans(c)
+        ]
+        worst = [max(share_of(c.at(f"{one}/{k}")) for one in at if one) for k in range(len(AREA_SIZES))]
+        if not worst[0]:
+            exact.append(level)
+            continue
+        last = next((k for k, share in enumerate(worst) if share <= 0.01), len(AREA_SIZES) - 1)
+        rows = [
+            [
+                c.number(f"sizes#/{k}", "whole"),
+                *(c.number(f"{one}/{k}", "percent_up") if one else NONE for one in at),
+            ]
+            for k in range(last + 1)
+        ]
+        parts.append(f"<h3>{escape(level)}</h3>{table(head, rows, numbers=range(len(head)))}")
+    if exact:
+        parts.append(f"<p>{c.say('sizes.exact', levels=escape(', '.join(exact)))}</p>")
+    lead = f'<p class="lead">{c.say("sizes.lead", unit=unit)}</p>'
+    return "".join([lead, *parts, f'<p class="note">{c.say("sizes.note")}</p>']) if parts else ""
+
+
 def _errors(c: Content) -> str:
     """Return a table for each level: errors of each query by budget, of both plans side by side."""
     parts = [f'<p class="lead">{c.say("errors.lead", unit=c.text("plan.json#/schema/unit"))}</p>']
-    both = ["decision"] if c.at("other#/") is None else ["decision", "other"]
+    both, head = _plans(c), _columns(c, c.words["errors"]["query"])
     points = c.at("decision#/points")
-    head = [c.words["errors"]["query"]]
-    head += [c.words["errors"][name].format(epsilon=point["epsilon"]) for point in points for name in both]
     places = {
         (name, one["level"], one["query"]): j
         for name in both
