@@ -178,7 +178,7 @@ def practice(folder: Path) -> None:
 
 def odd(folder: Path) -> None:
     """Make releases of odd plans; a refused one leaves no folder."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for seed in ODD:
         made = write_odd_run(folder / f"in_{seed}", seed, wings=seed >= 8000)
         if topdown("ledger", "new", made).code == 0:
