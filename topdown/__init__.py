@@ -54,10 +54,10 @@ from topdown.lazy import lazy_face
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from topdown.app.audits import Audit, audit, audit_ledger, audit_runs
+    from topdown.app.audits import Account, Audit, account, audit, audit_ledger, audit_runs
     from topdown.app.check_release import evaluate, verify
     from topdown.app.make_release import extend, generate
-    from topdown.app.noise_law import Account, Noise, account, noise
+    from topdown.app.noise_law import Noise, noise
     from topdown.app.planned import Planned, plan
     from topdown.app.private_choice import PlannedChoice, select
     from topdown.app.read_release import Release

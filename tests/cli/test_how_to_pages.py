@@ -22,7 +22,7 @@ def test_the_page_of_noise_says_what_it_says(topdown, toy, tmp_path, monkeypatch
     """A command or a figure on the page that no longer holds misleads whoever follows it."""
     monkeypatch.chdir(tmp_path)
     toy(tmp_path)
-    assert run_page(NOISE_PAGE, topdown) == 16
+    assert run_page(NOISE_PAGE, topdown) == 17
     assert (tmp_path / "law.json").exists()
     assert (tmp_path / "law.svg").exists()
 

@@ -1,4 +1,4 @@
-"""Audit: what a plan, a release or a whole ledger costs, and what the drawing code shows of itself."""
+"""What a plan, a release, a whole ledger or any mechanisms cost together, and what the drawing code shows of itself."""
 
 from __future__ import annotations
 
@@ -13,25 +13,30 @@ from topdown.app.calls import (
     path_of,
     public_function,
 )
+from topdown.app.noise_law import Noise, noise
 from topdown.app.planned import opened, opened_again
-from topdown.errors import BudgetError
+from topdown.errors import BudgetError, ConfigError
 from topdown.formats.privacy_documents import AuditLedger
 from topdown.made_up import refuse_simulation
 from topdown.notebook import card
 from topdown.plan.preparation import load_context, load_release_chain
 from topdown.practice.audit_by_runs import audit_by_runs as run_pairs
 from topdown.practice.audit_by_runs import runs_document
-from topdown.privacy.exact_values import delta_of
+from topdown.privacy.accountant import Composition, WholeLoss
+from topdown.privacy.exact_values import delta_of, significant
 from topdown.privacy.ledger.ledger_file import read_ledger
 from topdown.privacy.ledger.registry import is_newest
+from topdown.privacy.statement import accuracy_percent
 from topdown.progress import Report, silent
 from topdown.publish.ledger_statement import ledger_document
 from topdown.publish.release_certificate import statement_of
 from topdown.verify.run_checks import verify_privacy
 
 if TYPE_CHECKING:
+    from topdown.app.private_choice import PlannedChoice
     from topdown.formats.privacy_documents import AuditRuns
     from topdown.plan import PublicContext, ReleaseChain
+    from topdown.privacy.exact_values import Enclosure, Exact, Threshold
 
 
 DELTA = "1e-10"
@@ -245,3 +250,117 @@ def _contradictions_of(source: Path) -> tuple[str, ...] | None:
     if not (source / "certificate.json").is_file():
         return None
     return tuple(finding.text for finding in verify_privacy(source).findings)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Account:
+    """What several mechanisms cost together, exact or bounded from above. `topdown.account` makes it.
+
+    >>> import topdown
+    >>> topdown.account(gaussian=[100, 400], pure=["1/4"])
+    Account(3 mechanisms, 57 right guesses in 100 at most)
+
+    Args:
+        loss: of all of them, composed as a ledger composes it.
+    """
+
+    loss: WholeLoss
+
+    def epsilon(self, delta: Threshold) -> Enclosure:
+        """Return ends of epsilon at a delta below 1; at 0 of mechanisms that keep an epsilon for every delta.
+
+        Raises: ConfigError A018 there is none: the mechanisms have a larger delta of their own; A005 the delta.
+        """
+        found = self.loss.epsilon_at(delta_of(delta) if delta else 0)
+        if found is None:
+            raise ConfigError(
+                "no epsilon has this delta: the mechanisms have deltas of their own",
+                code="A018",
+                fix=f"give a delta above {significant(self.loss.own_delta, 3, up=True)}",
+            )
+        return found
+
+    def delta(self, epsilon: Threshold) -> Enclosure:
+        """Return ends of delta at an epsilon of 0 or more."""
+        alone = self.loss.of_one_kind
+        if isinstance(alone, Composition):
+            return alone.delta(epsilon, engine=alone.certifying())
+        return self.loss.delta_at(epsilon)
+
+    def best_guess(self) -> Enclosure:
+        """Return ends of the chance that the best attacker is right of two equally likely neighbours."""
+        alone = self.loss.of_one_kind
+        if isinstance(alone, Composition):
+            return alone.best_guess(engine=alone.certifying())
+        return (alone or self.loss).best_guess()
+
+    def __repr__(self) -> str:
+        return f"Account({self._n} mechanisms, {accuracy_percent(self.best_guess())} right guesses in 100 at most)"
+
+    @property
+    def _n(self) -> int:
+        return self.loss.coordinates + len(self.loss.pure)
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, str]] = []
+        for delta in ("1e-6", "1e-10"):
+            found = self.loss.epsilon_at(delta)
+            shown = (
+                "none: they have deltas of their own"
+                if found is None
+                else significant(found.upper, 6, up=True)
+            )
+            rows.append((f"\u03b5 at \u03b4 {delta}, at most", shown))
+        rows.append(("best attacker right in 100, at most", str(accuracy_percent(self.best_guess()))))
+        how = "Composed exactly." if self.loss.is_exact else "A bound from above."
+        return card(f"{self._n} mechanisms together", rows, note=f"{how} Nothing was charged.")
+
+
+@public_function
+def account(
+    *mechanisms: Noise | PlannedChoice,
+    gaussian: Sequence[Exact] = (),
+    geometric: Sequence[Exact] = (),
+    pure: Sequence[Exact] = (),
+    optimal: Sequence[tuple[Exact, Exact]] = (),
+) -> Account:
+    """Compose mechanisms of any kinds on the same records, and return their loss as a ledger would state it.
+
+    Each is on one answer that moves by its sensitivity at most, 1 for those given by numbers. A count that moves by 1
+    in each of two places, as under "bounded", is two mechanisms.
+
+    >>> import topdown
+    >>> ten = topdown.account(
+    ...     gaussian=[100, 225, 400], geometric=["1/10", "1/5"], pure=["1/20", "1/8", "1/4"],
+    ...     optimal=[(1, "1e-7"), ("1/2", "1e-8")],
+    ... )
+    >>> ten.epsilon(1e-6).texts(3)[1]
+    '2.63'
+    >>> topdown.account(gaussian=[100, 400], geometric=["1/10"], pure=["1/20", "1/4"]).delta(0.5).texts(3)
+    ('0.00208', '0.00209')
+    >>> topdown.account(topdown.noise(epsilon=1, delta="1/1000", sensitivity=2)).delta(1).texts(3)
+    ('0.000999', '0.001')
+
+    Args:
+        mechanisms: from `topdown.noise`, and choices from `topdown.select`.
+        gaussian: variances of discrete Gaussian noise, above 0.
+        geometric: rates of two-sided geometric noise, above 0: epsilon of one count.
+        pure: epsilons of mechanisms of which no more is known than that they keep epsilon; the loss is that of the
+            worst of them (Kairouz, Oh, Viswanath 2015, theorem 3.3).
+        optimal: (epsilon, delta) of optimal noise of least absolute error.
+
+    Returns: its `epsilon(delta)`, `delta(epsilon)` and `best_guess()` are enclosures of the true values; where the
+        losses have too many values to be listed, the lower end is that of the Gaussian noise alone.
+
+    Raises:
+        ConfigError: A002 a number that is not above 0, A007 nothing is given, and as `noise`.
+        TypeError: a float.
+    """
+    made = [one for one in mechanisms if isinstance(one, Noise)]
+    made += [noise(gaussian=variance) for variance in gaussian]
+    made += [noise(geometric=rate) for rate in (*geometric, *pure)]  # one count: loss epsilon or -epsilon
+    made += [noise(epsilon=epsilon, delta=delta) for epsilon, delta in optimal]
+    choices = [one.charged for one in mechanisms if not isinstance(one, Noise)]
+    if not made and not choices:
+        raise ConfigError("no mechanism spends anything", code="A007", fix="give at least one")
+    return Account(WholeLoss(tuple(one.counts() for one in made), tuple(choices)))

@@ -1,4 +1,4 @@
-"""Noise for one answer apart from any release, what mechanisms cost together, and the `topdown.noise_law` document.
+"""Noise for one answer apart from any release, and the `topdown.noise_law` document.
 
 Nothing is read or charged; draws have a seed, so they protect nobody. A law that is read from a file is checked like
 one that is made.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, floor, inf, nextafter, sqrt
+from math import ceil, floor, inf, isqrt, nextafter, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +41,10 @@ from topdown.optimal_noise.integer_baselines import baselines
 from topdown.optimal_noise.noise_request import LARGEST_DELTA
 from topdown.optimal_noise.splits import COUNTS, shared_noise
 from topdown.privacy import Sampler, SimulationBits
-from topdown.privacy.accountant import Composition, NoisyCounts, WholeLoss
+from topdown.privacy.accountant import NoisyCounts, worst_shift
 from topdown.privacy.exact_values import (
     Enclosure,
     alpha_of,
-    delta_of,
     fixed,
     positive,
     rational,
@@ -60,12 +59,10 @@ from topdown.privacy.laws import (
     DiscreteGaussian,
     TwoSidedGeometric,
 )
-from topdown.privacy.statement import accuracy_percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from topdown.app.private_choice import PlannedChoice
     from topdown.optimal_noise import ErrorLoss
     from topdown.privacy.exact_values import Exact, Threshold
 
@@ -75,6 +72,12 @@ Drawn = DiscreteGaussian | TwoSidedGeometric | OptimalLaw | RealNoise
 _BITS = 128  # of enclosures of probabilities
 _EPSILON, _DELTA = "\u03b5", "\u03b4"
 End = int | float
+_HALF = Fraction(1, 2)
+_LEAST_CELLS = 16  # widths in the sensitivity of a real answer, for noise with a formula
+_IN_SPREAD = (
+    8  # widths in its standard deviation at least: rounding adds less than a part in 700 to the variance
+)
+_MOST_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,42 +92,61 @@ class Noise:
     Args:
         law: the distribution: of `topdown.privacy`, or an `OptimalLaw` or `RealNoise` with its proof.
         sensitivity: how far one record moves the answer at most.
+        width: of a real answer, which is rounded to its multiples and gets as many times it as the law draws; None for
+            a whole number.
     """
 
     law: Drawn
     sensitivity: Fraction
+    width: Fraction | None = None
 
     @property
     def name(self) -> str:
         """Kind and parameters in words."""
         match self.law:
             case DiscreteGaussian():
-                return f"discrete Gaussian, variance {_shown(self.law.variance)}"
+                words = f"discrete Gaussian, variance {_shown(self.law.variance * self._unit**2)}"
             case TwoSidedGeometric():
-                return f"two-sided geometric, {_EPSILON} {_shown(self.sensitivity / self.law.scale)}"
+                words = f"two-sided geometric, {_EPSILON} {_shown(self._moved / self.law.scale)}"
+            case OptimalLaw() | RealNoise():
+                pairs = (
+                    f"{_EPSILON} {_shown(p.epsilon)} at {_DELTA} {_shown(p.delta)}" for p in self._promises
+                )
+                words = f"optimal, {', '.join(pairs)}"
+        return words if self.width is None else f"{words}, on multiples of {_shown(self.width)}"
+
+    @property
+    def _unit(self) -> Fraction:
+        return Fraction(1) if self.width is None else self.width
+
+    @property
+    def _moved(self) -> int:
+        """How far one record moves the answer at most, in widths; rounding halves up keeps it."""
+        return int(self.sensitivity / self._unit)
+
+    @property
+    def _promises(self) -> tuple[Promise, ...]:
+        match self.law:
             case OptimalLaw():
-                promises = self.law.ask.promises
+                return self.law.ask.promises
             case RealNoise():
-                promises = (self.law.question.promise,)
-        kept = ", ".join(f"{_EPSILON} {_shown(p.epsilon)} at {_DELTA} {_shown(p.delta)}" for p in promises)
-        kind = "optimal" if isinstance(self.law, OptimalLaw) else "optimal for real answers"
-        return f"{kind}, {kept}"
+                return (self.law.question.promise,)
+        return ()
 
     @cached_property
     def variance(self) -> Enclosure:
         """Ends of the variance, in squares of the answer's unit; exact for optimal noise, of the lattice alone."""
         match self.law:
             case DiscreteGaussian():
-                return _gaussian_variance(self.law)
+                low, high = _gaussian_variance(self.law)
             case TwoSidedGeometric():
-                low, high = (Fraction(end, UNIT) for end in exp_neg(1 / self.law.scale, _BITS))
-                return Enclosure(2 * low / (1 - low) ** 2, 2 * high / (1 - high) ** 2)
+                ends = (Fraction(end, UNIT) for end in exp_neg(1 / self.law.scale, _BITS))
+                low, high = (2 * end / (1 - end) ** 2 for end in ends)
             case OptimalLaw():
-                return Enclosure(self.law.variance, self.law.variance)
-            case RealNoise():
-                width, lattice = self.law.question.width, self.law.law
-                exact = width * width * sum((i * i * p for i, p in lattice.items()), Fraction(0))
-                return Enclosure(exact, exact)  # its law is even
+                low = high = self.law.variance
+            case RealNoise():  # its law is even
+                low = high = sum((i * i * p for i, p in self.law.law.items()), Fraction(0))
+        return Enclosure(low * self._unit**2, high * self._unit**2)
 
     @property
     def stddev(self) -> float:
@@ -145,14 +167,13 @@ class Noise:
             ConfigError: A006 the coverage. TypeError: a float as the answer.
         """
         missed = (1 - alpha_of(coverage)) / 2
-        if not 0 < missed < Fraction(1, 2):
+        if not 0 < missed < _HALF:
             raise ConfigError(f"the coverage is {coverage}", code="A006", fix="give one such as 0.95")
         high = _first(lambda k: self._below(k)[0] >= 1 - missed)
         low = -_first(lambda k: self._below(-k - 1)[1] <= missed)
         at = rational(noisy, "the answer")
-        if isinstance(self.law, RealNoise):
-            width = self.law.question.width
-            ends = at - high * width - width / 2, at - low * width + width / 2
+        if self.width is not None:
+            ends = at - (high + _HALF) * self.width, at - (low - _HALF) * self.width
             return nextafter(float(ends[0]), -inf), nextafter(float(ends[1]), inf)
         return floor(at - high), ceil(at - low)
 
@@ -165,7 +186,7 @@ class Noise:
         Args:
             n: how many. seed: any whole number; equal seeds give equal draws.
 
-        Returns: int64 (n,); of real noise float64, multiples of the lattice's width.
+        Returns: int64 (n,); of real answers float64, multiples of the width.
 
         Raises:
             ConfigError: C346 the noise is too wide to be drawn. TypeError: the seed is no whole number.
@@ -173,37 +194,34 @@ class Noise:
         bits = SimulationBits(seed, ("noise",))
         match self.law:
             case OptimalLaw():
-                return WeightSampler(self.law, bits).draw(n).astype(np.int64)
+                drawn = WeightSampler(self.law, bits).draw(n)
             case RealNoise():
                 drawn = np.array([self.law.law.draw(bits) for _ in range(n)], dtype=np.int64)
-                return drawn * float(self.law.question.width)
-        if self.law.is_too_wide:
-            raise ConfigError(
-                f"the noise is too wide to be drawn: {self.name}",
-                code="C346",
-                fix="give a variance of at most 2^54, or an epsilon of at least 2^-24",
-            )
-        return Sampler(self.law, bits).draw(n).astype(np.int64)
+            case DiscreteGaussian() | TwoSidedGeometric():
+                if self.law.is_too_wide:
+                    raise ConfigError(
+                        f"the noise is too wide to be drawn: {self.name}",
+                        code="C346",
+                        fix="give a variance of at most 2^54 squared units, or a scale of at most 2^24 of them",
+                    )
+                drawn = Sampler(self.law, bits).draw(n)
+        whole = drawn.astype(np.int64)
+        return whole if self.width is None else whole * float(self.width)
 
     def counts(self) -> NoisyCounts:
-        """Return what the accountant composes; ConfigError C345 for noise that it does not know."""
+        """Return what the accountant composes."""
         match self.law:
             case DiscreteGaussian():
-                return NoisyCounts(DISCRETE_GAUSSIAN.name, self.law.variance, 1, int(self.sensitivity))
+                return NoisyCounts(DISCRETE_GAUSSIAN.name, self.law.variance, 1, self._moved)
             case TwoSidedGeometric():
-                return NoisyCounts(TWO_SIDED_GEOMETRIC.name, self.law.scale, 1, int(self.sensitivity))
+                return NoisyCounts(TWO_SIDED_GEOMETRIC.name, self.law.scale, 1, self._moved)
             case OptimalLaw():
-                law, promises = self.law, self.law.ask.promises
-                if law.weights == law.weights[::-1] and len(promises) == 1 and self.sensitivity == 1:
-                    (kept,) = promises
-                    half = law.weights[len(law.weights) // 2 :]
-                    return NoisyCounts(OPTIMAL_INTEGER.name, kept.epsilon, 1, 1, kept.delta, half)
-        raise ConfigError(
-            f"this noise is not composed: {self.name}",
-            code="C345",
-            fix="compose optimal noise for whole numbers with one promise, an even loss and sensitivity 1; "
-            "of others, epsilons and deltas add up",
-        )
+                weights = self.law.weights
+            case RealNoise():
+                weights = self.law.law.weights
+        kept = min(self._promises, key=lambda promise: promise.delta)
+        worst = worst_shift(weights, self._moved)
+        return NoisyCounts(OPTIMAL_INTEGER.name, kept.epsilon, 1, delta=kept.delta, worst=worst)
 
     def _below(self, k: int) -> tuple[Fraction, Fraction]:
         """Enclose P(noise <= k), k in widths of the lattice for real noise."""
@@ -247,7 +265,7 @@ def _shown(number: Fraction) -> str:
     return text if len(text) <= _DIGITS else significant(number, 4, up=True)
 
 
-def _gaussian_variance(law: DiscreteGaussian) -> Enclosure:
+def _gaussian_variance(law: DiscreteGaussian) -> tuple[Fraction, Fraction]:
     """Enclose the variance of discrete Gaussian noise: its parameter s from above.
 
     By Poisson summation it is s - 4 pi^2 s^2 A / B with q = exp(-2 pi^2 s), A = 2 (q + 4 q^4 + ..), B >= 1; for
@@ -256,8 +274,8 @@ def _gaussian_variance(law: DiscreteGaussian) -> Enclosure:
     s = law.variance
     if s < 1:
         reach = range(1, law.half_width(_BITS) + 1)
-        return Enclosure(2 * sum((k * k * law.pmf(k, _BITS)[0] for k in reach), Fraction(0)), s)
-    return Enclosure(s - 81 * s * s * Fraction(exp_neg(19 * s, _BITS)[1], UNIT), s)
+        return 2 * sum((k * k * law.pmf(k, _BITS)[0] for k in reach), Fraction(0)), s
+    return s - 81 * s * s * Fraction(exp_neg(19 * s, _BITS)[1], UNIT), s
 
 
 @public_function
@@ -287,6 +305,8 @@ def noise(
     (37, 43)
     >>> topdown.noise(gaussian=4).variance.texts(4)
     ('3.999', '4')
+    >>> topdown.noise(geometric="1/2", sensitivity="5/2", real=True).interval(10)
+    (-5.078125000000001, 25.078125000000004)
 
     Args:
         gaussian: variance of discrete Gaussian noise, in squares of the answer's unit.
@@ -294,11 +314,12 @@ def noise(
         epsilon: of optimal noise, 0 .. 10. delta: with it, 10^-12 .. 1. All are exact: a whole number, Fraction,
             Decimal or text such as "1/2".
         sensitivity: how far one record moves the answer at most; whole unless `real`.
-        loss: of an error, for optimal noise: "l1", "l2", "pinball:OVER:UNDER", "table:V,V,V:LEFT:RIGHT", or a Loss;
+        loss: of an error, of optimal noise: "l1", "l2", "pinball:OVER:UNDER", "table:V,V,V:LEFT:RIGHT", or a Loss;
             "l1" or "l2" if `real`.
         also: more (epsilon, delta) that optimal noise keeps at the same time.
-        real: optimal noise for a real answer: on multiples of sensitivity / cells, which the answer is rounded to.
-        cells: of the lattice in the sensitivity, if `real`; by rule if None.
+        real: for a real answer: it is rounded to the nearest multiple of sensitivity / cells, halves up, and gets noise
+            on these multiples, for the same loss.
+        cells: if `real`, 1 or more; by rule if None.
         large_delta: allow a delta above 1/1000, at which exact answers are a part of the best noise.
 
     Returns: noise whose `law` was checked independently.
@@ -311,7 +332,7 @@ def noise(
         TypeError: a float.
     """
     kinds = [gaussian is not None, geometric is not None, epsilon is not None and delta is not None]
-    of_optimal = epsilon is not None or delta is not None or bool(also) or real or cells is not None
+    of_optimal = epsilon is not None or delta is not None or bool(also)
     if sum(kinds) != 1 or (of_optimal and not kinds[2]) or (cells is not None and not real):
         raise ConfigError(
             "noise is of one kind: gaussian, geometric, or optimal with epsilon and delta",
@@ -320,7 +341,21 @@ def noise(
         )
     if real and epsilon is not None and delta is not None:
         found = real_noise(epsilon, delta, sensitivity, str(loss), cells, large_delta=large_delta)
-        return Noise(found, found.question.sensitivity)
+        return Noise(found, found.question.sensitivity, found.question.width)
+    moved = positive(sensitivity, "sensitivity") if real else _whole_sensitivity(sensitivity)
+    if gaussian is not None:
+        variance = positive(gaussian, "variance")
+        width = _width_of(moved, variance, cells) if real else None
+        return Noise(DiscreteGaussian(variance / (width or 1) ** 2), moved, width)
+    if geometric is not None:
+        scale = moved / positive(geometric, "epsilon")
+        width = _width_of(moved, scale * scale, cells) if real else None
+        return Noise(TwoSidedGeometric(scale / (width or 1)), moved, width)
+    pairs = [(rational(epsilon, "epsilon"), rational(delta, "delta")), *also]
+    return Noise(integer_noise(pairs, int(moved), loss, large_delta=large_delta), moved)
+
+
+def _whole_sensitivity(sensitivity: Exact) -> Fraction:
     moved = rational(sensitivity, "sensitivity")
     if moved.denominator != 1 or moved < 1:
         raise ConfigError(
@@ -328,12 +363,26 @@ def noise(
             code="C153",
             fix="give a whole number, or real=True",
         )
-    if gaussian is not None:
-        return Noise(DiscreteGaussian(positive(gaussian, "variance")), moved)
-    if geometric is not None:
-        return Noise(TwoSidedGeometric(moved / positive(geometric, "epsilon")), moved)
-    pairs = [(rational(epsilon, "epsilon"), rational(delta, "delta")), *also]
-    return Noise(integer_noise(pairs, int(moved), loss, large_delta=large_delta), moved)
+    return moved
+
+
+def _width_of(moved: Fraction, spread: Fraction, cells: int | None) -> Fraction:
+    """Return what a real answer is rounded to: a part of its sensitivity, small beside the noise.
+
+    Args:
+        moved: the sensitivity.
+        spread: square of what the standard deviation of the noise is at least, about.
+        cells: how many parts; by rule if None.
+    """
+    if cells is None:
+        cells = max(_LEAST_CELLS, isqrt(ceil(_IN_SPREAD**2 * moved * moved / spread)) + 1)
+    if isinstance(cells, bool) or not isinstance(cells, int) or not 1 <= cells <= _MOST_CELLS:
+        raise ConfigError(
+            f"the sensitivity has {cells!r} cells, not 1 to {_MOST_CELLS:,}",
+            code="C162",
+            fix="give a whole number of cells, or more noise",
+        )
+    return moved / cells
 
 
 @public_function
@@ -366,119 +415,6 @@ def real_noise(
     refuse_large(promise.delta, large_delta=large_delta)
     in_all = default_cells(promise) if cells is None else cells
     return sandwich(RealQuestion(promise, rational(sensitivity, "the sensitivity"), in_all), loss)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Account:
-    """What several mechanisms cost together, exact or bounded from above. `topdown.account` makes it.
-
-    >>> import topdown
-    >>> topdown.account(gaussian=[100, 400], pure=["1/4"])
-    Account(3 mechanisms, 57 right guesses in 100 at most)
-
-    Args:
-        loss: of all of them, composed as a ledger composes it.
-    """
-
-    loss: WholeLoss
-
-    def epsilon(self, delta: Threshold) -> Enclosure:
-        """Return ends of epsilon at a delta below 1; at 0 of mechanisms that keep an epsilon for every delta.
-
-        Raises: ConfigError A018 there is none: the mechanisms have a larger delta of their own; A005 the delta.
-        """
-        found = self.loss.epsilon_at(delta_of(delta) if delta else 0)
-        if found is None:
-            raise ConfigError(
-                "no epsilon has this delta: the mechanisms have deltas of their own",
-                code="A018",
-                fix=f"give a delta above {significant(self.loss.own_delta, 3, up=True)}",
-            )
-        return found
-
-    def delta(self, epsilon: Threshold) -> Enclosure:
-        """Return ends of delta at an epsilon of 0 or more."""
-        alone = self.loss.of_one_kind
-        if isinstance(alone, Composition):
-            return alone.delta(epsilon, engine=alone.certifying())
-        return self.loss.delta_at(epsilon)
-
-    def best_guess(self) -> Enclosure:
-        """Return ends of the chance that the best attacker is right of two equally likely neighbours."""
-        alone = self.loss.of_one_kind
-        if isinstance(alone, Composition):
-            return alone.best_guess(engine=alone.certifying())
-        return (alone or self.loss).best_guess()
-
-    def __repr__(self) -> str:
-        return f"Account({self._n} mechanisms, {accuracy_percent(self.best_guess())} right guesses in 100 at most)"
-
-    @property
-    def _n(self) -> int:
-        return self.loss.coordinates + len(self.loss.pure)
-
-    def _repr_html_(self) -> str:
-        rows: list[tuple[str, str]] = []
-        for delta in ("1e-6", "1e-10"):
-            found = self.loss.epsilon_at(delta)
-            shown = (
-                "none: they have deltas of their own"
-                if found is None
-                else significant(found.upper, 6, up=True)
-            )
-            rows.append((f"{_EPSILON} at {_DELTA} {delta}, at most", shown))
-        rows.append(("best attacker right in 100, at most", str(accuracy_percent(self.best_guess()))))
-        how = "Composed exactly." if self.loss.is_exact else "A bound from above."
-        return card(f"{self._n} mechanisms together", rows, note=f"{how} Nothing was charged.")
-
-
-@public_function
-def account(
-    *mechanisms: Noise | PlannedChoice,
-    gaussian: Sequence[Exact] = (),
-    geometric: Sequence[Exact] = (),
-    pure: Sequence[Exact] = (),
-    optimal: Sequence[tuple[Exact, Exact]] = (),
-) -> Account:
-    """Compose mechanisms of any kinds on the same records, and return their loss as a ledger would state it.
-
-    Each is on one answer that moves by its sensitivity, 1 for those given by numbers. A count that moves by 1 in each
-    of two places, as under "bounded", is two mechanisms.
-
-    >>> import topdown
-    >>> ten = topdown.account(
-    ...     gaussian=[100, 225, 400], geometric=["1/10", "1/5"], pure=["1/20", "1/8", "1/4"],
-    ...     optimal=[(1, "1e-7"), ("1/2", "1e-8")],
-    ... )
-    >>> ten.epsilon(1e-6).texts(3)[1]
-    '2.63'
-    >>> topdown.account(gaussian=[100, 400], geometric=["1/10"], pure=["1/20", "1/4"]).delta(0.5).texts(3)
-    ('0.00208', '0.00209')
-
-    Args:
-        mechanisms: from `topdown.noise`, and choices from `topdown.select`.
-        gaussian: variances of discrete Gaussian noise, above 0.
-        geometric: rates of two-sided geometric noise, above 0: epsilon of one count.
-        pure: epsilons of mechanisms of which no more is known than that they keep epsilon; the loss is that of the
-            worst of them (Kairouz, Oh, Viswanath 2015, theorem 3.3).
-        optimal: (epsilon, delta) of optimal noise of least absolute error.
-
-    Returns: its `epsilon(delta)`, `delta(epsilon)` and `best_guess()` are enclosures of the true values; where the
-        losses have too many values to be listed, the lower end is that of the Gaussian noise alone.
-
-    Raises:
-        ConfigError: A002 a number that is not above 0, A007 nothing is given, C345 noise that is not composed, and as
-            `noise`.
-        TypeError: a float.
-    """
-    made = [one for one in mechanisms if isinstance(one, Noise)]
-    made += [noise(gaussian=variance) for variance in gaussian]
-    made += [noise(geometric=rate) for rate in (*geometric, *pure)]  # one count: loss epsilon or -epsilon
-    made += [noise(epsilon=epsilon, delta=delta) for epsilon, delta in optimal]
-    choices = [one.charged for one in mechanisms if not isinstance(one, Noise)]
-    if not made and not choices:
-        raise ConfigError("no mechanism spends anything", code="A007", fix="give at least one")
-    return Account(WholeLoss(tuple(one.counts() for one in made), tuple(choices)))
 
 
 def noise_document(law: OptimalLaw, *, compare: bool = False) -> dict[str, Any]:

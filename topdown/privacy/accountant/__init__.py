@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         PairLoss,
         PureLoss,
         compose_noise,
+        worst_shift,
     )
     from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature, tilted
     from topdown.privacy.accountant.gaussian_loss import (

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 from topdown.privacy.accountant.composition import Composition
 from topdown.privacy.accountant.events import (
+    WHOLE,
     ComposedEvent,
     FiniteLoss,
     Geometric,
@@ -35,6 +37,19 @@ from topdown.privacy.laws import LAWS, UNIT, Weights
 
 
 @dataclass(frozen=True)
+class WorstShift:
+    """What dominates an answer in noise of whole weights, however far one record moves it up to its sensitivity.
+
+    Args:
+        outcomes: (probability, probability) of each; the loss is that of the first to the second.
+        exact: whether these are the probabilities of the largest move, which is then the worst at every epsilon.
+    """
+
+    outcomes: FiniteLoss
+    exact: bool
+
+
+@dataclass(frozen=True)
 class NoisyCounts:
     """Counts that a change moves in noise of one law.
 
@@ -44,6 +59,7 @@ class NoisyCounts:
         count: how many counts move.
         shift: by how much each moves.
         delta, weights: of one count, for a law that has them; weights may be unknown in a `WholeLoss`.
+        worst: of one answer in noise of other whole weights, in place of `shift` and `weights`.
     """
 
     law: str
@@ -52,6 +68,12 @@ class NoisyCounts:
     shift: int = 1
     delta: Fraction = Fraction(0)
     weights: Weights = ()
+    worst: WorstShift | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the probabilities of one count are known, and not only what dominates them."""
+        return bool(self.weights) if self.worst is None else self.worst.exact
 
     @property
     def loss(self) -> Fraction:
@@ -271,11 +293,82 @@ def _outcomes(weights: Weights) -> FiniteLoss:
     )
 
 
+@lru_cache(maxsize=64)
+def worst_shift(weights: tuple[int, ...], sensitivity: int) -> WorstShift:
+    """Return what dominates an answer that any record moves by a whole number up to the sensitivity, up or down.
+
+    The largest delta of all moves is convex in e**epsilon, so it lies below the chords between the values of
+    e**epsilon at which that of the largest move bends; chords are the delta of a pair. Proof: PROOF.md, section 13.
+
+    Args:
+        weights: of neighbouring values, whole numbers >= 0, not all 0; the law is proportional to them.
+        sensitivity: 1 or more.
+
+    Source: Zhu, Dong, Wang 2022, "Optimal accounting of differential privacy via characteristic function".
+    """
+    ways = [weights] if weights == weights[::-1] else [weights, weights[::-1]]
+    widest = [_pairs_of(way, sensitivity) for way in ways]
+    bends = sorted({Fraction(p, q) for pairs in widest for p, q in pairs if p and q})
+    heights = [Fraction(0)] * len(bends)
+    for shift in range(1, sensitivity + 1):
+        for way in ways:
+            heights = list(map(max, heights, _largest_at(_pairs_of(way, shift), bends)))
+    total = sum(weights)
+    if len(ways) == 1 and heights == _largest_at(widest[0], bends):
+        exact = tuple((Fraction(p, total), Fraction(q, total)) for p, q in widest[0])
+        return WorstShift(FiniteLoss(exact), exact=True)
+    return WorstShift(
+        _pair_of_chords([Fraction(0), *bends], [Fraction(1), *(h / total for h in heights)]), exact=False
+    )
+
+
+def _pairs_of(weights: tuple[int, ...], shift: int) -> list[tuple[int, int]]:
+    """Return the weights of every value for two neighbours whose answers are `shift` apart."""
+    none = (0,) * shift
+    return [(p, q) for p, q in zip((*weights, *none), (*none, *weights), strict=True) if p or q]
+
+
+def _largest_at(pairs: Iterable[tuple[int, int]], bends: Sequence[Fraction]) -> list[Fraction]:
+    """Return the sum of (p - e**epsilon q)+ over all pairs, at increasing values of e**epsilon above 0."""
+    rising = sorted((Fraction(p, q), p, q) for p, q in pairs if q)
+    above, under = sum(p for p, q in pairs if not q), 0
+    found = []
+    for bend in reversed(bends):
+        while rising and rising[-1][0] > bend:
+            _, p, q = rising.pop()
+            above, under = above + p, under + q
+        found.append(above - bend * under)
+    return found[::-1]
+
+
+def _pair_of_chords(odds: Sequence[Fraction], deltas: Sequence[Fraction]) -> FiniteLoss:
+    """Return a pair whose delta is at least that of the chords: 1 at odds 0, convex, constant after the last point.
+
+    Where the slope grows by q there is an outcome of probabilities odds q and q. Both are rounded down to 2^-192; what
+    is cut off goes to the outcomes that only one neighbour has, which makes no delta smaller.
+    """
+    slopes = [(b - a) / (y - x) for (x, y), (a, b) in zip(pairwise(odds), pairwise(deltas), strict=True)]
+    outcomes = []
+    for at, before, after in zip(odds[1:], slopes, [*slopes, Fraction(0)][1:], strict=True):
+        grown = after - before
+        outcomes.append((_rounded_down(at * grown), _rounded_down(grown)))
+    none = Fraction(0)
+    only_first = 1 - sum((p for p, _ in outcomes), none)
+    only_second = 1 - sum((q for _, q in outcomes), none)
+    return FiniteLoss(((only_first, none), (none, only_second), *outcomes))
+
+
+def _rounded_down(mass: Fraction) -> Fraction:
+    return Fraction(mass.numerator * WHOLE // mass.denominator, WHOLE)
+
+
 ComposedLoss = Composition | PureLoss | PairLoss
 
 
 def outcomes_of_count(moved: NoisyCounts) -> FiniteLoss:
     """Return the probabilities of one count in noise of whole weights, or what dominates them if these are unknown."""
+    if moved.worst is not None:
+        return moved.worst.outcomes
     return _outcomes(moved.weights) if moved.weights else _worst_outcomes(moved.parameter, moved.delta)
 
 

@@ -134,7 +134,7 @@ class WholeLoss:
     @property
     def is_exact(self) -> bool:
         """Whether both ends of what is stated enclose the loss of the laws themselves."""
-        known = all(m.weights for m in self._composed_as("weights"))
+        known = all(m.is_known for m in self._composed_as("weights"))
         return known and self._listed is not None and not self.pure and not self._composed_as("bound")
 
     def epsilon_at(self, delta: Threshold) -> Enclosure | None:
