@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import convert
 
-from topdown.app.calls import PathText, path_of, public_function
+from topdown.app.calls import PathText, path_of, public_function, records_source
+from topdown.app.planned import Planned
 from topdown.errors import ConfigError
 from topdown.formats.caps import read_json
 from topdown.formats.choice_documents import CheckedRatio, SelectionCheck, SelectionResult
@@ -30,6 +31,7 @@ from topdown.selection.chance import subsampling
 from topdown.selection.selection_check import check_selection
 
 if TYPE_CHECKING:
+    from topdown.inputs import ArrowTable
     from topdown.measure.choosing import Question
     from topdown.plan import PreparedRun
     from topdown.plan.candidates import Candidates
@@ -111,13 +113,13 @@ class PlannedChoice:
 
 @public_function
 def select(
-    run: PathText,
+    run: PathText | Planned,
     question: Asked,
     epsilon: Exact,
     *,
-    candidates: PathText | None = None,
+    candidates: PathText | ArrowTable | None = None,
     radius: float | None = None,
-    centres: PathText | None = None,
+    centres: PathText | ArrowTable | None = None,
     k: int | None = None,
     per: str | None = None,
     most: int | None = None,
@@ -135,15 +137,21 @@ def select(
     >>> asked = topdown.select("town/run.toml", "frequent", "1/2", query=["sex"], more_than=20)
     >>> str(asked.epsilon)
     '1/2'
+    >>> import pandas as pd
+    >>> offices = pd.DataFrame({"candidate": ["A", "B", "B"], "geocode": ["1", "2", "3"]})
+    >>> topdown.select("town/run.toml", "sites", "1/2", candidates=offices, k=1).epsilon == asked.epsilon
+    True
 
     Args:
-        run: run file of the data set: schema, areas, neighbours, records, ledger and its limit.
+        run: run file of the data set: schema, areas, neighbours, records, ledger and its limit; or what `topdown.plan`
+            returned, with its data frame of records if it has one.
         question: "sites": k candidates that cover many records; "order": of all candidates, in which every record soon
             meets one that covers it; "frequent": which answers of queries many records share.
         epsilon: exact, 10^-6 .. 10, pure differential privacy of the run's neighbours.
-        candidates: table `candidate`, `geocode`, one row an area that it covers; or `candidate`, `latitude`,
-            `longitude`, with a radius.
-        radius: kilometres, above 0, with `centres`: a table `geocode`, `latitude`, `longitude` of the leaves.
+        candidates: file or data frame `candidate`, `geocode`, one row an area that it covers; or `candidate`,
+            `latitude`, `longitude`, with a radius.
+        radius: kilometres, above 0, with `centres`: table `geocode`, `latitude`, `longitude` of the leaves, as a file
+            or data frame.
         k: how many sites, 1 .. candidates.
         per: a column of the candidates or a level; with it `most`, the most sites of one district, 1 if None.
         most_records: public bound on the number of records, for an order by falling thresholds; a wrong one costs
@@ -155,7 +163,7 @@ def select(
 
     Raises:
         ConfigError: a file says something impossible, C005 a word that the question needs or does not take, C191
-            epsilon, C192-C195 what is asked.
+            epsilon, C192-C195 what is asked, C250 candidates or centres that are no table.
         DataError: a public table breaks a rule.
         TypeError: a float as epsilon.
     """
@@ -166,18 +174,26 @@ def select(
     asked = rational(epsilon, "epsilon")
     if len(str(asked)) > MOST_CHARACTERS:
         raise ConfigError("epsilon has too many digits", code="C191", fix="give one such as 1/2")
-    prepared = prepare(path_of(run, "run"))
+    planned = run if isinstance(run, Planned) else Planned(prepare(path_of(run, "run")))
+    if planned.base is not None:
+        raise ConfigError(
+            "a choice is made with the run of a whole release, and this plan extends one",
+            code="C005",
+            fix="give the run file of the release that it extends",
+        )
+    prepared = planned.prepared
     plan = subsampling(asked, prepared.plan.neighbours)
-    return PlannedChoice(ChoiceRequest(prepared, _question_of(prepared, question, words, plan), asked, plan))
+    wanted = _question_of(prepared, question, words, plan)
+    return PlannedChoice(ChoiceRequest(prepared, wanted, asked, plan, planned.records))
 
 
 @dataclass(frozen=True)
 class Words:
     """What a question was given; see `select`."""
 
-    candidates: PathText | None
+    candidates: PathText | ArrowTable | None
     radius: float | None
-    centres: PathText | None
+    centres: PathText | ArrowTable | None
     k: int | None
     per: str | None
     most: int | None
@@ -193,10 +209,12 @@ class Words:
             raise ConfigError(
                 f"there is no question {question!r}", code="C005", fix=f"ask one of: {', '.join(_TAKES)}"
             )
-        takes, given = (
-            _TAKES[question],
-            {name for name, value in vars(self).items() if value not in (None, ())},
-        )
+        takes = _TAKES[question]
+        given = {
+            name
+            for name, value in vars(self).items()
+            if value is not None and not (isinstance(value, tuple) and not value)
+        }
         wrong = [f"takes no {name}" for name in sorted(given - set(takes))]
         wrong += [f"needs {name}" for name, needed in takes.items() if needed and name not in given]
         if wrong:
@@ -304,6 +322,6 @@ def _candidates(prepared: PreparedRun, words: Words) -> Candidates:
             code="C194",
             fix="give both, or neither",
         )
-    within = None if radius is None or centres is None else Within(radius, path_of(centres, "centres"))
-    path, ignored = path_of(words.candidates or "", "candidates"), prepared.run.input.ignore
-    return read_candidates(path, prepared.context.geography, words.per, within, ignored)
+    within = None if radius is None or centres is None else Within(radius, records_source(centres, "centres"))
+    table = records_source("" if words.candidates is None else words.candidates, "candidates")
+    return read_candidates(table, prepared.context.geography, words.per, within, prepared.run.input.ignore)

@@ -178,6 +178,7 @@ class TableColumn:
         labels: of a label column; a row's value is an index of it.
         most: of whole numbers.
         integers: whether a text column may hold integers; they are written in digits.
+        numbers: whether it may hold numbers, written as the shortest decimal that reads back as the same number.
         values: how values of a label column become labels; they are labels if None.
     """
 
@@ -186,6 +187,7 @@ class TableColumn:
     labels: Sequence[str] = ()
     most: int = MAX_COUNT
     integers: bool = False
+    numbers: bool = False
     values: ValueLabels | None = None
 
     @property
@@ -199,9 +201,9 @@ class TableColumn:
         return LabelIndex(self.labels)
 
 
-def text_columns(*names: str, integers: bool = False) -> tuple[TableColumn, ...]:
+def text_columns(*names: str, integers: bool = False, numbers: bool = False) -> tuple[TableColumn, ...]:
     """Return columns of text."""
-    return tuple(TableColumn(name, integers=integers) for name in names)
+    return tuple(TableColumn(name, integers=integers, numbers=numbers) for name in names)
 
 
 def whole_columns(*names: str) -> tuple[TableColumn, ...]:
@@ -304,7 +306,8 @@ class _ColumnValues:
         )
 
     def _texts(self, array: pa.Array, first_row: int) -> pa.Array:
-        if self.column.integers and pa.types.is_integer(array.type):
+        is_whole, is_float = pa.types.is_integer(array.type), pa.types.is_floating(array.type)
+        if (is_whole and self.column.integers) or ((is_whole or is_float) and self.column.numbers):
             array = array.cast(pa.string())
         if pa.types.is_dictionary(array.type) and is_text(array.type.value_type):
             array = array.cast(pa.string())

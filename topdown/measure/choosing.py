@@ -19,6 +19,7 @@ import numpy as np
 
 from topdown.errors import ConfigError
 from topdown.formats import json_bytes
+from topdown.inputs import MemoryTable
 from topdown.measure.confidential import load_records
 from topdown.measure.record_counts import LeafCounts
 from topdown.measure.records import control_totals, records_form
@@ -234,12 +235,14 @@ class ChoiceRequest:
         question: what is asked, made with `plan`.
         epsilon: pure, exact; the plan keeps it.
         plan: rate and base, for the relation of the run.
+        records: confidential records in memory; None if the run file names them.
     """
 
     prepared: PreparedRun
     question: Question
     epsilon: Fraction
     plan: Subsampling
+    records: MemoryTable | None = None
 
     @property
     def document(self) -> dict[str, Any]:
@@ -354,7 +357,8 @@ class _ChoiceWork:
         """Counts of the leaves: the records are opened where they are first asked for."""
         prepared = self.asked.prepared
         form, totals = records_form(prepared.run), control_totals(prepared.run)
-        return load_records(prepared.records_path, prepared.context, form, totals=totals).open_counts()
+        records = prepared.records_path if self.asked.records is None else self.asked.records
+        return load_records(records, prepared.context, form, totals=totals).open_counts()
 
     def open_records(self) -> None:
         _ = self.leaves

@@ -1,17 +1,19 @@
-"""Candidates of a choice and what they cover: public tables in, pairs of candidate and leaf out."""
+"""Candidates of a choice and what they cover: public tables in, pairs of candidate and leaf out.
+
+Tables are files or data frames.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError, DataError
-from topdown.inputs import header_if_readable, printable, read_table, text_columns
+from topdown.inputs import TableSource, header_if_readable, printable, read_table, text_columns
 from topdown.model import Geography
 
 EARTH_KM = 6371.0088
@@ -43,17 +45,22 @@ class Within:
     """Candidates cover the leaves whose public centre lies at most so many kilometres away."""
 
     kilometres: float
-    centres: Path
+    centres: TableSource
 
 
 def read_candidates(
-    path: Path, geography: Geography, per: str | None, within: Within | None, ignored: tuple[str, ...] = ()
+    path: TableSource,
+    geography: Geography,
+    per: str | None,
+    within: Within | None,
+    ignored: tuple[str, ...] = (),
 ) -> Candidates:
     """Read a table of candidates.
 
     Args:
         path: columns `candidate` and `geocode`, an area of any level that it covers, one row a pair; or `candidate`,
-            `latitude`, `longitude`, one row each, with `within`. CSV(.gz) or Parquet, text.
+            `latitude`, `longitude`, one row each, with `within`. A file's columns are text; those of a data frame may
+            have places as numbers.
         geography: of the run.
         per: a column of the table, or a level that the candidates lie in; None without districts.
         within: radius, and a table geocode, latitude, longitude of the leaves.
@@ -99,13 +106,14 @@ def read_candidates(
     return Candidates(names, *pairs, districts, places)
 
 
-def _read_texts(path: Path, names: tuple[str, ...], ignored: tuple[str, ...]) -> dict[str, list[str]]:
-    table = read_table(path, text_columns(*names), ignored=ignored)
+def _read_texts(path: TableSource, names: tuple[str, ...], ignored: tuple[str, ...]) -> dict[str, list[str]]:
+    columns = (column for name in names for column in text_columns(name, numbers=name in _PLACE))
+    table = read_table(path, tuple(columns), ignored=ignored)
     return {name: table.texts(name) for name in names}
 
 
 def _pairs_from_lists(
-    path: Path, values: Mapping[str, list[str]], names: tuple[str, ...], geography: Geography
+    path: TableSource, values: Mapping[str, list[str]], names: tuple[str, ...], geography: Geography
 ) -> tuple[Ints, Ints]:
     """Return pairs of candidate and leaf of areas of any level."""
     place: dict[str, tuple[int, int]] = {}
@@ -171,7 +179,7 @@ def _great_circle_km(at: Floats, latitude: float, longitude: float) -> Floats:
     return np.asarray(2 * EARTH_KM * np.arcsin(np.minimum(1, np.sqrt(half))))
 
 
-def _parse_degrees(path: Path, values: Mapping[str, list[str]]) -> Floats:
+def _parse_degrees(path: TableSource, values: Mapping[str, list[str]]) -> Floats:
     for name, most in zip(_PLACE, (90, 180), strict=True):
         for text in values[name]:
             if not _DEGREES.fullmatch(text) or abs(float(text)) > most:
@@ -182,7 +190,7 @@ def _parse_degrees(path: Path, values: Mapping[str, list[str]]) -> Floats:
 
 
 def _districts_from_column(
-    path: Path, rows: list[str], districts: list[str], names: tuple[str, ...]
+    path: TableSource, rows: list[str], districts: list[str], names: tuple[str, ...]
 ) -> tuple[str, ...]:
     found: dict[str, str] = {}
     for name, district in zip(rows, districts, strict=True):
@@ -194,7 +202,7 @@ def _districts_from_column(
 
 
 def _districts_from_level(
-    path: Path, names: tuple[str, ...], pairs: tuple[Ints, Ints], geography: Geography, level: str
+    path: TableSource, names: tuple[str, ...], pairs: tuple[Ints, Ints], geography: Geography, level: str
 ) -> tuple[str, ...]:
     """Return the area of a level that all leaves of a candidate lie in."""
     depth = geography.index(level)
@@ -212,5 +220,5 @@ def _districts_from_level(
     return tuple(found)
 
 
-def _candidates_error(path: Path, text: str, fix: str) -> DataError:
+def _candidates_error(path: TableSource, text: str, fix: str) -> DataError:
     return DataError(f"{path}: {text}", code="D062", file=str(path), fix=fix)

@@ -2,11 +2,15 @@
 
 import math
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given as drawn_from
 from hypothesis import strategies as st
@@ -257,3 +261,39 @@ def test_a_planned_choice_reads_and_charges_nothing(tmp_path: Path):
         assert refused.value.code == "C005"
     with pytest.raises(TypeError, match="float"):
         topdown.select(made.run_file, "frequent", 0.5, query=["sex"])
+
+
+PEOPLE = {"geocode": ["1", "1", "2", "3"] * 50, "sex": ["f", "m", "f", "m"] * 50}
+PLACES = {"region": ["N", "N", "S"], "town": ["1", "2", "3"]}
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pa.table])
+def test_a_choice_is_made_from_data_frames(tmp_path: Path, table: Callable[[dict], Any]):
+    """Whoever has candidates, places and records as frames had to write four files before the first question."""
+    planned = topdown.plan(
+        schema=topdown.Schema.from_lists({"sex": ["f", "m"]}),
+        geography=topdown.Geography.from_table(PLACES, ["land", "region", "town"]),
+        rho=1,
+        records=table(PEOPLE),
+    ).write(tmp_path / "office")
+    places = {"latitude": [46.5, 46.75, 47], "longitude": [6.5, 7, 7.125]}
+    near, centres = {"candidate": ["A", "B", "C"], **places}, {"geocode": ["1", "2", "3"], **places}
+    for name, held in (("c", near), ("m", centres)):
+        pd.DataFrame(held).to_csv(tmp_path / f"{name}.csv", index=False)
+    frames = {"candidates": table(near), "centres": table(centres)}
+    files = {"candidates": tmp_path / "c.csv", "centres": tmp_path / "m.csv"}
+    by_frames, by_files = (
+        topdown.select(planned, "order", "1/2", **given, radius=50).request.question
+        for given in (frames, files)
+    )
+    assert by_frames.files == by_files.files
+    assert by_frames.files["public/coverage.csv"].count(b"A,") == 2
+    listed = table({"candidate": ["A", "B", "B"], "geocode": ["1", "2", "3"]})
+    asked = topdown.select(planned, "sites", "1/2", candidates=listed, k=1)
+    assert asked.choose(tmp_path / "choice").chosen in (["A"], ["B"])
+    assert topdown.verify(tmp_path / "choice").ok
+    for wrong, code in (({"candidate": ["A"]}, "C250"), (table({"geocode": ["1"]}), "D004")):
+        with pytest.raises(topdown.TopdownError) as refused:
+            topdown.select(planned, "sites", "1/2", candidates=wrong, k=1)
+        assert refused.value.code == code
+    assert "the candidates given as a data frame" in str(refused.value)
