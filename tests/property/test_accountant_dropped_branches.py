@@ -55,12 +55,13 @@ def test_float64_holds_what_many_coordinates_make_of_a_dropped_branch(variance, 
 @given(NEAR_THE_LEVEL, st.integers(1, 10**9), st.fractions(0, 2, max_denominator=64))
 def test_spectrum_holds_every_branch(variance, count, theta):
     """All float64 engines (lattice, free of it, transform) multiply this spectrum and its bound."""
-    spectrum = Quadrature(case_of(variance, count).law).spectrum
+    engine = Quadrature(case_of(variance, count).law)
+    spectrum, window = engine.spectrum, engine.window
     modulus, phase = tilted(spectrum, np.array([float(theta)]))
-    (ratio,) = spectrum.window.ratios
+    (ratio,) = window.ratios
     with mpmath.workdps(60):
         for i in range(0, len(modulus.T), max(1, len(modulus.T) // 4)):
-            turns = ratio * int(spectrum.window.index[i]) % 1
+            turns = ratio * int(window.index[i]) % 1
             truth = written_out(variance, count, turns - (turns > Fraction(1, 2)), theta)
             angle = float(theta) * spectrum.drift[i] + (0.0 if phase is None else phase[0, i])
             found = modulus.T[i].item() * mpmath.expj(float(angle))

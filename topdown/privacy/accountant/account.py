@@ -22,6 +22,8 @@ from itertools import combinations_with_replacement
 from topdown.errors import ConfigError
 from topdown.formats.common import USUAL_NEIGHBOURS, Neighbours
 from topdown.privacy.accountant.composition import DIGITS, Composition
+from topdown.privacy.accountant.gaussian_loss import LossDistribution
+from topdown.privacy.accountant.path_pairs import PathPairs
 from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, rational
 from topdown.privacy.relation import REPLACED, Relation, stated_changes
 from topdown.privacy.statement import Document, accuracy_percent, usual_conversions
@@ -66,6 +68,11 @@ def pair_composition(one: ReleasePath, two: ReleasePath) -> Composition:
     return Composition.of((1 / r, 1, n) for r, n in (*one.budgets, *two.budgets))
 
 
+def path_law(path: ReleasePath) -> LossDistribution:
+    """Return the loss of moving one count of each measurement of a path."""
+    return Composition.of((1 / r, 1, n) for r, n in path.budgets).law
+
+
 def all_pairs(paths: Sequence[ReleasePath]) -> list[tuple[ReleasePath, ReleasePath]]:
     """Return every unordered pair, a path with itself included; paths with equal budgets count once."""
     if not paths:
@@ -82,20 +89,20 @@ def worst_epsilon(paths: Sequence[ReleasePath], deltas: Iterable[Threshold]) -> 
     Every pair's delta is enclosed at the epsilon of one pair; the pair with the largest is inverted; every other pair
     whose certified delta at that epsilon is below the target cannot be worse, and the few left are inverted too.
     """
-    targets = [delta_of(d) for d in deltas]
-    pairs = [((one.name, two.name), pair_composition(one, two)) for one, two in all_pairs(paths)]
-    return [_worst_pair(pairs, target) for target in targets]
+    pairs = [(one.name, two.name) for one, two in all_pairs(paths)]
+    sums = PathPairs([path_law(one) for one, two in all_pairs(paths) if one is two])
+    return [_worst_pair(pairs, sums, delta_of(d)) for d in deltas]
 
 
-def _worst_pair(pairs: list[tuple[Pair, Composition]], target: Fraction) -> WorstPair:
-    mark = pairs[0][1].epsilon(target).lower
-    top = max(range(len(pairs)), key=lambda i: pairs[i][1].delta_arrays([mark])[1][0])
-    name, best = pairs[top][0], pairs[top][1].epsilon(target)
-    for i, (other, composition) in enumerate(pairs):
-        if i == top or Fraction(float(composition.delta_arrays([best.lower])[1][0])) < target:
+def _worst_pair(pairs: list[Pair], sums: PathPairs, target: Fraction) -> WorstPair:
+    mark = sums.composition(0).epsilon(target).lower
+    top = int(sums.deltas([mark])[0][:, 0].argmax())
+    name, best = pairs[top], sums.composition(top).epsilon(target)
+    for i, upper in enumerate(sums.deltas([best.lower])[1][:, 0].tolist()):
+        if i == top or Fraction(upper) < target:
             continue
-        found = composition.epsilon(target)
-        name = other if found.lower > best.lower else name
+        found = sums.composition(i).epsilon(target)
+        name = pairs[i] if found.lower > best.lower else name
         best = _larger(best, found)
     return WorstPair(target, best, name)
 

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
-from topdown.privacy.accountant.float_quadrature import Sums
+from topdown.privacy.accountant.float_quadrature import ROUNDING, Sums
 from topdown.privacy.accountant.gaussian_loss import CoordinateGroup, EngineLimitError, LossDistribution
 from topdown.privacy.exact_values import Enclosure
 
-_UNIT = 2.0**-53
 _NATS = 48.0
 DIRECT_ATOMS = 1_000_000
 MOST_WORK = 1_000_000
@@ -108,7 +107,7 @@ class Atoms:
         error = value * atoms.relative + spread + atoms.lost
         half = float(law.half)
         log_scale = theta * theta * half - theta * x0
-        return log_scale, value, error, 4 * _UNIT * (theta * theta * half + theta * abs(x0) + 4)
+        return log_scale, value, error, 4 * ROUNDING * (theta * theta * half + theta * abs(x0) + 4)
 
     def _tilt(self, theta: float) -> float:
         """Round the tilt to a quarter of 1 / stddev, so that near thresholds share their atoms."""

@@ -53,14 +53,14 @@ class Branches:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Arrays over the n nodes of a window.
+    """Arrays over n nodes.
 
     energy: sum m v t**2 / 2; drift: sum m k t; travel: sum m k |t|; size: bound of the modulus, all branches
     written down included; branch_load: sum of m over groups with branches (for the rounding bound); unseen: bound of
     what the branches left out change, in units of `size`.
     """
 
-    window: Window
+    law: LossDistribution
     energy: Floats
     drift: Floats
     travel: Floats
@@ -73,17 +73,16 @@ class Spectrum:
     @property
     def n_groups(self) -> int:
         """Number of distinct (variance, shift)."""
-        return len(self.window.law.groups)
+        return len(self.law.groups)
 
 
-def spectrum_of(window: Window) -> Spectrum:
-    """Evaluate the threshold-free part at every node of the window."""
-    law, index = window.law, window.index
+def spectrum_of(law: LossDistribution, index: NDArray[np.int64], period: Fraction) -> Spectrum:
+    """Evaluate the threshold-free part at the nodes 2 pi index / period, index ascending."""
     n = len(index)
     energy, drift, travel, log_size, load = (np.zeros(n) for _ in range(5))
     branches, left_out = [], np.zeros(n)
-    for group, ratio in zip(law.groups, window.ratios, strict=True):
-        turns = centred_turns(index, ratio)
+    for group, weight in zip(law.groups, law.weights, strict=True):
+        turns = centred_turns(index, weight / period)
         angle = TWO_PI * turns
         variance = float(group.variance)
         energy += (0.5 * group.count * variance) * angle * angle
@@ -99,7 +98,7 @@ def spectrum_of(window: Window) -> Spectrum:
     log_norm = _log_norm(law)
     size = np.exp(log_size - energy - log_norm) * (1 + 1e-9)
     unseen = np.expm1(left_out) * (1 + 1e-9)
-    return Spectrum(window, energy, drift, travel, size, load, tuple(branches), log_norm, unseen)
+    return Spectrum(law, energy, drift, travel, size, load, tuple(branches), log_norm, unseen)
 
 
 def tilted(spectrum: Spectrum, theta: Floats) -> tuple[Floats, Floats | None]:
@@ -158,7 +157,7 @@ def _log_norm(law: LossDistribution) -> float:
     return total
 
 
-_UNIT = 2.0**-53
+ROUNDING = 2.0**-53
 _NATS = 43.0
 _BLOCK = 1_500_000
 Complexes = NDArray[np.complex128]
@@ -176,7 +175,7 @@ class Sums:
     def bounds(self) -> tuple[Floats, Floats]:
         """Return (lower, upper) arrays, rounded outward, never below 0."""
         scale = np.exp(self.log_scale)
-        slack = self.log_error + 16 * _UNIT
+        slack = self.log_error + 16 * ROUNDING
         lower = (self.value - self.error) * scale * (1 - slack) - 5e-324
         upper = (self.value + self.error) * scale * (1 + slack) + 5e-324
         return np.maximum(lower, 0.0), upper
@@ -227,7 +226,7 @@ class Quadrature:
     @cached_property
     def spectrum(self) -> Spectrum:
         """Threshold-free part."""
-        return spectrum_of(self.window)
+        return spectrum_of(self.law, self.window.index, self.window.period)
 
     def delta_sums(self, epsilons: Sequence[Fraction]) -> Sums:
         """Return delta at each epsilon."""
@@ -250,16 +249,12 @@ class Quadrature:
         return _join([block(points[i : i + step]) for i in range(0, len(points), step)])
 
     def _lattice_block(self, first: Sequence[int], gap: Floats | None) -> Sums:
-        window, law = self.window, self.law
-        n_points, spacing = window.n_points, float(law.spacing)
+        window, law, n_points = self.window, self.law, self.window.n_points
         step, per = law.spacing.as_integer_ratio()
         x0 = np.array([i * step / per for i in first])
         theta = np.maximum(x0 / float(law.total), 0.0)
-        node = TWO_PI * window.index / n_points
-        whole = TWO_PI * _turns(window.index, [Fraction(window.terms, n_points)])[0]
-        sine = (2 * np.sin(node / 2) ** 2, np.sin(node), 2 * np.sin(whole / 2) ** 2, np.sin(whole))
-        kernel, size = _kernel(theta, spacing, window.terms, sine, gap)
-        turns = _turns(window.index, [Fraction(i % n_points, n_points) for i in first])
+        kernel, size = lattice_kernel(window, window.index, theta, gap)
+        turns = turns_of(window.index, [Fraction(i % n_points, n_points) for i in first])
         weight = np.full(len(window.index), 2.0 / n_points)
         weight[0] = 1.0 / n_points
         left_out = np.array([window_error(window, t, x) for t, x in zip(theta, x0, strict=True)])
@@ -276,7 +271,7 @@ class Quadrature:
         first = theta[:, None] + 1j * node
         kernel = 1 / (first * (first + 1))
         size = np.abs(kernel)
-        turns = _turns(window.index, [(t / window.period) % 1 for t in points])
+        turns = turns_of(window.index, [(t / window.period) % 1 for t in points])
         weight = np.full(len(window.index), 2.0 / period)
         weight[0] = 1.0 / period
         left_out = np.array([open_error(window, t, x) for t, x in zip(theta, point, strict=True)])
@@ -305,23 +300,36 @@ class Quadrature:
         load = 90.0 + math.log2(len(weight)) + per_group * spectrum.energy + 12 * spectrum.branch_load
         load = load[None, :] + per_group * theta[:, None] * spectrum.travel
         mass = size * (spectrum.size * weight)
-        error = (mass * (_UNIT * load + spectrum.unseen)).sum(axis=1) * (1 + 1e-6) + left_out
-        half = float(law.half)
-        log_scale = theta * theta * half - theta * origin
-        log_error = 4 * _UNIT * (theta * theta * half + theta * np.abs(origin) + 4 + abs(spectrum.log_norm))
-        return Sums(log_scale, value, error, log_error)
+        error = (mass * (ROUNDING * load + spectrum.unseen)).sum(axis=1) * (1 + 1e-6) + left_out
+        return scaled_sums(value, error, theta, origin, float(law.half), spectrum.log_norm)
 
 
-def _kernel(
-    theta: Floats, spacing: float, terms: int, sine: tuple[Floats, ...], gap: Floats | None
+def scaled_sums(
+    value: Floats, error: Floats, theta: Floats, origin: Floats, half: float, log_norm: float
+) -> Sums:
+    """Return sums in units of exp(theta**2 R - theta x0), R = half, x0 = origin, with the rounding of that unit."""
+    log_scale = theta * theta * half - theta * origin
+    log_error = 4 * ROUNDING * (theta * theta * half + theta * np.abs(origin) + 4 + abs(log_norm))
+    return Sums(log_scale, value, error, log_error)
+
+
+def lattice_kernel(
+    window: Window, index: NDArray[np.int64], theta: Floats, gap: Floats | None
 ) -> tuple[Complexes, Floats]:
     """Return the kernel at every node and the size of the parts it is added up from, shape [thresholds, nodes].
+
+    gap: distance from each threshold to the first lattice point above it, for delta; None for tails.
 
     With z = exp(-theta g - i psi), F = sum_{j < J} z**j and F2 the same at theta + 1, a tail needs F and delta
     needs F - exp(-gap) F2, written without cancellation as
     (z (1 - e**-g) F - z**J (1 - e**(-g J))) / (1 - z e**-g) + (1 - exp(-gap)) F2.
     """
-    low, side, whole_low, whole_side = sine
+    spacing, terms = float(window.law.spacing), window.terms
+    node = TWO_PI * index / window.n_points
+    whole = TWO_PI * turns_of(index, [Fraction(terms, window.n_points)])[0]
+    low, side, whole_low, whole_side = (
+        part for angle in (node, whole) for part in (2 * np.sin(angle / 2) ** 2, np.sin(angle))
+    )
 
     def one_minus(exponent: Floats, low: Floats, side: Floats) -> Complexes:
         decay = np.exp(-exponent)
@@ -342,7 +350,7 @@ def _kernel(
     return near - far + edge, np.abs(near) + np.abs(far) + np.abs(edge)
 
 
-def _turns(index: NDArray[np.int64], ratios: list[Fraction]) -> Floats:
+def turns_of(index: NDArray[np.int64], ratios: list[Fraction]) -> Floats:
     """Return (ratio * index) mod 1 for each ratio, shape [ratios, nodes], reduced exactly."""
     largest = int(index[-1]) if len(index) else 0
     out = np.empty((len(ratios), len(index)))
@@ -388,7 +396,7 @@ class LatticeFft:
             )
         self.law, self.n_points = law, n_points
         self.window = Window(law, _NATS, n_points * law.spacing, terms, n_points // 2, every=True)
-        self.spectrum = spectrum_of(self.window)
+        self.spectrum = spectrum_of(law, self.window.index, self.window.period)
 
     def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
         """Return the enclosure of delta at each epsilon."""
@@ -411,11 +419,11 @@ class LatticeFft:
         value = float((masses[window_index] * kernel).sum())
         size = self.spectrum.size
         load = 60 + (14 + 2 * self.spectrum.n_groups) * (self.spectrum.energy + theta * self.spectrum.travel)
-        load += 12 * self.spectrum.branch_load + self.spectrum.unseen / _UNIT
+        load += 12 * self.spectrum.branch_load + self.spectrum.unseen / ROUNDING
         inputs = float(np.linalg.norm(size * load)) * math.sqrt(2 / n_points)
         transform = 12 * math.log2(n_points) * float(np.linalg.norm(size)) * math.sqrt(2 / n_points)
-        rounding = _UNIT * (float(np.linalg.norm(kernel)) * (inputs + transform) + 80 * abs(value))
+        rounding = ROUNDING * (float(np.linalg.norm(kernel)) * (inputs + transform) + 80 * abs(value))
         half = float(law.half)
         log_scale = theta * theta * half - theta * x0
-        log_error = 4 * _UNIT * (theta * theta * half + theta * abs(x0) + 4 + abs(self.spectrum.log_norm))
+        log_error = 4 * ROUNDING * (theta * theta * half + theta * abs(x0) + 4 + abs(self.spectrum.log_norm))
         return log_scale, value, rounding + window_error(window, theta, x0), log_error

@@ -8,6 +8,7 @@ of one period, once bounded, bounds every later period (PROOF.md, lemma 5).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -123,9 +124,34 @@ def _lowest_energy(
     span = turns * steps
     distance = np.minimum(begin, 1.0 - (begin + span)) - slack
     angle = (2 * math.pi) * np.clip(distance, 0.0, 0.5)
+    energy: NDArray[np.float64] = (_energy_at(angle, variance) * count).sum(axis=1) * (1 - 1e-9)
+    return energy
+
+
+def _energy_at(angle: NDArray[np.float64], variance: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Return -ln of the bound of one coordinate's modulus (PROOF.md, lemma 2)."""
     wrapped = np.log1p(2.02 * np.exp((-2 * math.pi) * variance * (math.pi - angle)))
-    each = np.maximum(0.5 * variance * angle * angle - wrapped, 0.0)
-    energy: NDArray[np.float64] = (each * count).sum(axis=1) * (1 - 1e-9)
+    return np.maximum(0.5 * variance * angle * angle - wrapped, 0.0)
+
+
+def node_energies(
+    laws: Sequence[LossDistribution], period: Fraction, index: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return for every law a lower bound of E at the nodes `index` of one period, shape [laws, nodes].
+
+    Groups that laws have in common are evaluated once.
+    """
+    known: dict[tuple[int, int, int], NDArray[np.float64]] = {}
+    energy = np.zeros((len(laws), len(index)))
+    for row, law in zip(energy, laws, strict=True):
+        for group in law.groups:
+            if group.variance < SMALLEST_PRUNED:
+                continue
+            key = (*group.variance.as_integer_ratio(), group.shift)
+            if key not in known:
+                angle = TWO_PI * np.abs(centred_turns(index, group.weight / period))
+                known[key] = _energy_at(angle, float(group.variance)) * (1 - 1e-9)
+            row += group.count * known[key]
     return energy
 
 
