@@ -21,7 +21,7 @@ import numpy as np
 from topdown.app.calls import public_function
 from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.caps import TooMuchError, read_json, too_much
-from topdown.formats.noise_documents import NoiseLaw, NoiseMultipliers, NoisePromise
+from topdown.formats.command_documents import NoiseLaw, NoiseMultipliers, NoisePromise
 from topdown.formats.strict_toml import exact_text
 from topdown.notebook import card
 from topdown.optimal_noise import (
