@@ -4,6 +4,7 @@ ctypedef long long Whole
 ctypedef const long long[::1] Ints
 ctypedef const double[::1] Floats
 ctypedef const unsigned char[::1] Bools
+ctypedef const unsigned char[::1] Bytes
 ctypedef const long long[:, ::1] IntTable
 ctypedef const unsigned char[:, ::1] BoolTable
 ctypedef const float[:, ::1] SingleTable

@@ -30,6 +30,7 @@ KERNELS = (
     "topdown.solve.least_squares.kernels_tree",
     "topdown.solve.kernels_simplex",
     "topdown.solve.rounding.kernels_network",
+    "topdown.verify.kernels_packing",
 )
 """Modules that are compiled, of topdown and pgsr."""
 

@@ -1,4 +1,4 @@
-"""What the checks of one verification share: files read once, findings, results so far; `run_check` runs one check."""
+"""What the checks of one verification share: files read once, findings, results; `run_check` runs one check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from topdown.arrays import Ints
 from topdown.errors import InternalError
 from topdown.formats.verify_documents import CheckResult, Finding
 from topdown.verify.exact_arithmetic import narrow, tally
-from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import LedgerFile, load_ledger
 from topdown.verify.plan_reader import PlanFile, load_plan
 from topdown.verify.public_tree import (
@@ -50,6 +49,7 @@ from topdown.verify.released_records import (
     tree_of_section,
 )
 from topdown.verify.strict_reader import (
+    Findings,
     LoadedOnce,
     NotAvailableError,
     UnreadableError,

@@ -10,9 +10,10 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -24,15 +25,20 @@ from numpy.typing import NDArray
 
 from topdown.formats.release_documents import ROWS_PER_GROUP, TABLE_OPTIONS
 from topdown.formats.verify_documents import Finding
+from topdown.verify.packed_answers import IS_COMPILED, KnownRows, has_due_bytes
 from topdown.verify.strict_reader import (
     LIST,
     STRUCT,
     Fields,
+    Items,
     ThriftReader,
     UnreadableError,
     open_inside,
+    read_bytes,
+    read_footer,
     signed,
     unreadable,
+    zigzag,
 )
 
 _I32 = 5
@@ -103,6 +109,7 @@ def _sizes_fit(column: Fields | None, levels: tuple[int, int]) -> bool:
 
 
 MAX_ROWS = 2**30
+MOST_BYTES_AT_ONCE = 2**26  # of a file that is read whole
 _WHY = "what its rows do not say could be a message, or show other rows to a reader that filters"
 BYTES_A_VALUE = 256
 ROWS_A_BYTE = 200  # run-length coding of a true table never packs more
@@ -137,7 +144,7 @@ def says_the_same(data: bytes, again: bytes) -> bool:
     Footer and dictionaries must be the same; pages must fill the file, each a single frame of zstd with its checksum.
     How pages are cut, and how their values are packed, is the writer's choice.
     """
-    footer, due = _footer(data), _footer(again)
+    footer, due = read_footer(data), read_footer(again)
     if not _same_fields(footer, due, ()):
         return False
     place = place_due = len(MAGIC)
@@ -149,22 +156,9 @@ def says_the_same(data: bytes, again: bytes) -> bool:
             if not _same_pages(pages, pages_due, chunk[_META_DATA]):
                 return False
         sums = [sum(chunk[_META_DATA][field, 6] for chunk in group[_COLUMNS]) for field in (6, 7)]
-        if [group[2, 6], group[6, 6], group[5, 6]] != [*sums, _zigzag(first)]:
+        if [group[2, 6], group[6, 6], group[5, 6]] != [*sums, zigzag(first)]:
             return False
     return place + len(data[place:]) == len(data)
-
-
-def _zigzag(number: int) -> int:
-    return 2 * number
-
-
-def _footer(data: bytes) -> Fields:
-    length = int.from_bytes(data[-8:-4], "little")
-    reader = ThriftReader(data[-8 - length : -8])
-    fields = reader.struct(0)
-    if reader.n_read != length:
-        raise ValueError("its footer has more than it says")
-    return fields
 
 
 def _same_fields(found: Any, due: Any, path: tuple[int, ...]) -> bool:
@@ -178,8 +172,9 @@ def _same_fields(found: Any, due: Any, path: tuple[int, ...]) -> bool:
             and all((*path, field) in _LATER for field, _ in left_out)
             and all(_same_fields(found[key], due[key], (*path, key[0])) for key in found)
         )
-    if isinstance(due, list):
-        return len(found) == len(due) and all(map(_same_fields, found, due, [path] * len(due)))
+    if isinstance(due, Items):
+        same_kind = isinstance(found, Items) and (found.kind, len(found)) == (due.kind, len(due))
+        return same_kind and all(map(_same_fields, found, due, [path] * len(due)))
     return bool(found == due)
 
 
@@ -503,6 +498,26 @@ class ParquetTable:
         """Iterate over record batches of at most `rows` rows; UnreadableError as `read`, where it shows."""
         for group in self._groups():
             yield from group.to_batches(max_chunksize=rows)
+
+    def is_as_known(self, known: Callable[[int, int], KnownRows]) -> bool:
+        """Tell whether a table of measurements says what is known of its rows, in the only bytes that say it.
+
+        That is quick, and shows that every page is whole: only where it is False must rows be read to find what is
+        wrong, or whether they are written as another version of Arrow writes them.
+
+        Args:
+            known: what is known of the rows from one number to before another.
+        """
+        if not IS_COMPILED or self._file.metadata.created_by != THIS_WRITER:
+            return False
+        bounds = [*range(0, self.n_rows, max(self.rows, 1)), self.n_rows]
+        schema = pa.schema(list(self._columns.items()))
+        try:
+            data = read_bytes(self._root, self.path, self._code, MOST_BYTES_AT_ONCE)
+            rows = [known(first, last) for first, last in pairwise(bounds)]
+            return has_due_bytes(data, schema, rows, self._stamps)
+        except Exception:  # what is damaged can surface as almost anything; reading says what it is
+            return False
 
     def _groups(self) -> Iterator[pa.Table]:
         """Read one row group after the other; at last the file must be byte for byte what its rows are written as."""

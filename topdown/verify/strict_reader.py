@@ -1,4 +1,4 @@
-"""Open files that nobody attests: inside one folder, following no symlink, each once; JSON and Thrift read strictly."""
+"""Collect what checks find; open files that nobody attests, following no symlink; read JSON and Thrift strictly."""
 
 from __future__ import annotations
 
@@ -6,11 +6,98 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from topdown.formats.verify_documents import Finding
+from topdown import __version__
+from topdown.formats.verify_documents import MAX_FINDINGS, CheckResult, Finding, VerifyResult
+
+NOT_SOLVED = "that the microdata follow from the measurements (--solve)"
+
+
+def verify_result(
+    checks: Sequence[CheckResult], seconds: float, not_checked: Sequence[str] = (NOT_SOLVED,)
+) -> VerifyResult:
+    """Return the result of all checks; `not_checked` says in words what none of them looks at."""
+    return VerifyResult(
+        engine=__version__,
+        ok=bool(checks) and all(check.ok for check in checks),
+        n_checks=len(checks),
+        n_failed=sum(not check.ok for check in checks),
+        n_warnings=sum(len(check.warnings) for check in checks),
+        seconds=round(seconds, 2),
+        checks=tuple(checks),
+        not_checked=tuple(not_checked),
+    )
+
+
+@dataclass
+class Findings:
+    """Collects what one check finds while it runs.
+
+    Args:
+        n_checked: units looked at, set by the check.
+        n_failed: units that failed; at least 1 if there is a finding.
+        counts: other numbers, by what they count.
+        seconds: to be added to what the check itself takes.
+        name, text: of the check and what it says, where it says that itself.
+
+    """
+
+    n_checked: int = 0
+    n_failed: int = 0
+    n_findings: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0
+    kept: list[Finding] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    name: str = ""
+    text: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return self.n_findings == 0
+
+    def add(self, finding: Finding) -> None:
+        """Count one failed unit and keep its finding."""
+        self.add_many(1, [finding])
+
+    def fail(self, text: str) -> None:
+        """Count one failed unit that is described by a sentence alone."""
+        self.add(Finding("", text))
+
+    def add_many(self, n_failed: int, findings: Iterable[Finding], n_findings: int | None = None) -> None:
+        """Count failed units; keep findings up to the limit (`n_findings` says how many there are in all)."""
+        listed = list(findings)
+        self.n_failed += n_failed
+        self.n_findings += len(listed) if n_findings is None else n_findings
+        self.kept += listed[: MAX_FINDINGS - len(self.kept)]
+
+    def merge(self, other: Findings) -> None:
+        """Add what was found elsewhere."""
+        self.n_checked += other.n_checked
+        self.add_many(other.n_failed, other.kept, other.n_findings)
+        self.counts.update(other.counts)
+        self.warnings += other.warnings
+
+    def close(self, name: str, text: str, seconds: float) -> CheckResult:
+        """Freeze what was collected."""
+        return CheckResult(
+            name,
+            self.ok,
+            text,
+            self.n_checked,
+            self.n_failed,
+            round(seconds, 2),
+            tuple(self.kept),
+            self.n_findings,
+            tuple(self.warnings),
+        )
+
 
 MAX_JSON_BYTES = 256 * 2**20
 _BLOCK = 2**20  # bytes that are read at once
@@ -193,6 +280,24 @@ def signed(number: int) -> int:
     return (number >> 1) ^ -(number & 1)
 
 
+def zigzag(number: int) -> int:
+    """Return how a whole number is written, the inverse of `signed`."""
+    return 2 * number if number >= 0 else -2 * number - 1
+
+
+class Items(list[Any]):
+    """A list, and of what kind its values are: that too is part of what is written."""
+
+    def __init__(self, kind: int, values: Iterable[Any]) -> None:
+        super().__init__(values)
+        self.kind = kind
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Items) and self.kind == other.kind and super().__eq__(other)
+
+    __hash__ = None
+
+
 class ThriftReader:
     """Reads values one after the other; a struct becomes {field: value}."""
 
@@ -234,10 +339,10 @@ class ThriftReader:
         fields: Fields = {}
         field = 0
         while head := self._byte():
-            if head >> 4:
-                field += head >> 4
-            else:
-                field = signed(self._varint())
+            step = head >> 4 or signed(self._varint()) - field
+            if step < 1 or (step < 16) != (head >> 4 > 0):
+                raise ValueError("its fields are out of order, or a number is written longer than it is")
+            field += step
             kind = head & 15
             fields[field, kind] = (
                 kind if kind in (1, 2) else self._value(kind, depth)
@@ -250,14 +355,19 @@ class ThriftReader:
         if kind in (LIST, _SET):
             head = self._byte()
             n_items = self._varint() if head >> 4 == 15 else head >> 4
-            return [self._value(head & 15, depth + 1) for _ in self._counted(n_items)]
+            if (n_items < 15) != (head >> 4 < 15):
+                raise ValueError("a number is written longer than it is")
+            return Items(head & 15, [self._value(head & 15, depth + 1) for _ in self._counted(n_items)])
         if kind == _MAP:
             n_items = self._varint()
             kinds = self._byte() if n_items else 0
-            return [
-                (self._value(kinds >> 4, depth), self._value(kinds & 15, depth))
-                for _ in self._counted(n_items)
-            ]
+            return Items(
+                kinds,
+                [
+                    (self._value(kinds >> 4, depth), self._value(kinds & 15, depth))
+                    for _ in self._counted(n_items)
+                ],
+            )
         if kind == _BINARY:
             return self._bytes(self._varint())
         if kind in (1, 2, _BYTE, _DOUBLE):
@@ -271,3 +381,17 @@ class ThriftReader:
         if n_items > len(self._data) - self._at:
             raise ValueError("it claims more than it holds")
         return range(n_items)
+
+
+def read_footer(data: bytes) -> Fields:
+    """Return what the footer of a Parquet file says.
+
+    Raises:
+        ValueError, LookupError: it is no footer, or its bytes are not the only ones that say it.
+    """
+    length = int.from_bytes(data[-8:-4], "little")
+    reader = ThriftReader(data[-8 - length : -8])
+    fields = reader.struct(0)
+    if reader.n_read != length:
+        raise ValueError("its footer has more than it says")
+    return fields
