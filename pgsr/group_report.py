@@ -28,6 +28,7 @@ from topdown.formats.report_parts import (
     Shell,
     Write,
     bar_picture,
+    picture,
     pointer_key,
     share_of,
     table,
@@ -241,7 +242,7 @@ def groups_html(documents: Mapping[str, Any], language: str, write: Write) -> st
     c = Content(documents, words_of(language), write)
     names = c.at("certificate.json#/names") if c.has("certificate.json#/names") else {}
     title = escape(names.get("title") or TITLE)
-    lead = f"{c.say('group_measured.report')} · {escape(names.get('agency') or '–')}"
+    lead = f"{c.say('group_measured.report')} · {c.answer('certificate.json#/names/agency', 'open_agency')}"
     header = f'<p class="lead">{lead}</p><h1>{title}</h1>'
     pages = {"group_measured": _measured(c), "group_intervals": _intervals(c)}
     return whole_page(
@@ -305,7 +306,7 @@ def _intervals(c: Content) -> str:
         for row in found
         if row["level"] == leaf
     ]
-    picture = bar_picture(
+    bars = bar_picture(
         [(name, share_of(half), c.write(half, "up1")) for name, half in drawn],
         {"picture": words["picture"].format(level=leaf), "described": words["described"]},
     )
@@ -319,6 +320,6 @@ def _intervals(c: Content) -> str:
     coverage = c.number(f"certificate.json#/coverage/{last}", "percent")
     meaning = f"{c.say('group_intervals.meaning')} {c.quote('certificate.json#/intervals/meaning')}."
     return (
-        f'<p class="lead">{c.say("group_intervals.lead", coverage=coverage)}</p><figure>{picture}</figure>'
+        f'<p class="lead">{c.say("group_intervals.lead", coverage=coverage)}</p>{picture(bars)}'
         f'{table(words["columns"], rows, numbers=range(1, 6))}<p class="note">{meaning}</p>'
     )

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tests.pinned.releases import KINDS, made_once, pgsr
+from tests.pinned.releases import made_once, pgsr
 from tests.pinned.seeded import in_sections
 from topdown.app import EXPORTS, number_up
 
@@ -26,13 +26,14 @@ yaml = pytest.importorskip(
 
 
 LIGHT = ("choices", "estimates", "extensions", "plain")
+EVERY = (*LIGHT, "group_sizes", "odd", "policies", "sections")
 
 
 @pytest.fixture(scope="module", params=["light", pytest.param("every", marks=pytest.mark.slow)])
 def folders(request, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
     """Make folders of every kind once: releases of all laws of noise, extensions, intervals, choices, group sizes."""
     found: dict[str, list[Path]] = {}
-    for kind in LIGHT if request.param == "light" else KINDS:
+    for kind in LIGHT if request.param == "light" else EVERY:
         for path in sorted(made_once(kind).rglob("certificate.json")):
             stated = json.loads(path.read_text())
             if stated.get("release", True) and not (path.parent / "made_up.json").exists():

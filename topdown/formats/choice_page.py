@@ -8,7 +8,16 @@ from math import cos, radians
 from typing import Any
 
 from topdown.formats.report_pages import everything_released
-from topdown.formats.report_parts import Content, Shell, Write, svg_picture, table, whole_page, words_of
+from topdown.formats.report_parts import (
+    Content,
+    Shell,
+    Write,
+    picture,
+    svg_picture,
+    table,
+    whole_page,
+    words_of,
+)
 
 WIDE, HIGH, MARGIN = 620, 420, 60
 _BLUE, _GREY = "#1f5a8a", "#6b6b6b"
@@ -62,7 +71,7 @@ def _chosen(c: Content, kind: str) -> str:
     drawn = _picture(candidates, chosen, c.words["choice"])
     rows = [[escape(str(i)), escape(name)] for i, name in enumerate(chosen, start=1)]
     return (
-        f"<p>{c.say(f'choice.{kind}_text', **slots)}</p><figure>{drawn}</figure>"
+        f"<p>{c.say(f'choice.{kind}_text', **slots)}</p>{picture(drawn)}"
         f'{table(c.words["choice"]["columns"], rows)}<p class="note">{c.say("choice.note")}</p>'
     )
 

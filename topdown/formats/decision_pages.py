@@ -23,10 +23,10 @@ def decision_html(documents: Mapping[str, Any], language: str, write: Write) -> 
         language, write: as for `report_html`.
     """
     c = Content(documents, words_of(language), write)
-    title = f"{c.text('plan.json#/release/title')} · {c.text('plan.json#/release/id')}"
+    title = f"{c.answer('plan.json#/release/title', 'open_title')} · {c.text('plan.json#/release/id')}"
     header = (
-        f'<p class="lead">{c.say("decision.report")} · {c.text("plan.json#/release/agency")}</p>'
-        f"<h1>{c.text('plan.json#/release/title')}</h1>"
+        f'<p class="lead">{c.say("decision.report")} · {c.answer("plan.json#/release/agency", "open_agency")}</p>'
+        f"<h1>{c.answer('plan.json#/release/title', 'open_title')}</h1>"
         f'<p class="stamp">{c.say("decision.stamp")}</p>'
     )
     pages = {
@@ -119,10 +119,15 @@ def _decision(c: Content) -> str:
                 ]
             )
         head = [*words["columns"], c.text(f"{name}#/points/0/loss_name"), words["right"], *levels]
+        title = c.answer(f"{name}#/title", "open_title")
         parts += [
-            f"<h3>{c.say(f'decision.{name}', title=c.text(f'{name}#/title'), plan=c.text(f'{name}#/plan'))}</h3>",
+            f"<h3>{c.say(f'decision.{name}', title=title, plan=c.text(f'{name}#/plan'))}</h3>",
             table(head, rows, numbers=range(len(head))),
-            *(f"<p>{c.quote(f'{name}#/points/{i}/sentence')}</p>" for i in sorted({0, len(points) - 1})),
+            *(
+                f"<p>{c.say('errors.decision', epsilon=escape(points[i]['epsilon']))}: "
+                f"{c.quote(f'{name}#/points/{i}/sentence')}</p>"
+                for i in sorted({0, len(points) - 1})
+            ),
         ]
     slots = {"unit": unit, "delta": c.number("decision#/delta", "text")}
     return "".join([*parts, f'<p class="note">{c.say("decision.note", **slots)}</p>'])
@@ -163,17 +168,18 @@ def _sizes(c: Content) -> str:
             for i in points
             for name in _plans(c)
         ]
-        worst = [max(share_of(c.at(f"{one}/{k}")) for one in at if one) for k in range(len(AREA_SIZES))]
-        if not worst[0]:
+        shares = [[share_of(c.at(f"{one}/{k}")) for one in at if one] for k in range(len(AREA_SIZES))]
+        if not max(shares[0]):
             exact.append(level)
             continue
-        last = next((k for k, share in enumerate(worst) if share <= 0.01), len(AREA_SIZES) - 1)
+        last = next((k for k, here in enumerate(shares) if max(here) <= 0.01), len(AREA_SIZES) - 1)
+        first = next((k for k, here in enumerate(shares[:last]) if min(here) <= 1), last)
         rows = [
             [
                 c.number(f"sizes#/{k}", "whole"),
                 *(c.number(f"{one}/{k}", "percent_up") if one else NONE for one in at),
             ]
-            for k in range(last + 1)
+            for k in range(first, last + 1)
         ]
         parts.append(f"<h3>{escape(level)}</h3>{table(head, rows, numbers=range(len(head)))}")
     if exact:

@@ -20,6 +20,7 @@ from topdown.formats.report_parts import (
     bar_picture,
     curve_picture,
     outline_map,
+    picture,
     pointer_key,
     share_of,
     table,
@@ -47,7 +48,7 @@ def report_html(documents: Mapping[str, Any], language: str, write: Write) -> st
         write: how numbers are written.
     """
     c = Content(documents, words_of(language), write)
-    title = f"{c.text('plan.json#/release/title')} · {c.text('plan.json#/release/id')}"
+    title = f"{c.answer('plan.json#/release/title', 'open_title')} · {c.text('plan.json#/release/id')}"
     footer = f"{title} · topdown {c.text('certificate.json#/engine')}"
     pages = {name: page(c) for name, page in PAGES.items()}
     return whole_page(
@@ -70,8 +71,8 @@ def _header(c: Content) -> str:
         all=c.number("derived#/n_checks", "whole"),
     )
     return (
-        f'<p class="lead">{c.say("report")} · {c.text("plan.json#/release/agency")}</p>'
-        f"<h1>{c.text('plan.json#/release/title')}</h1>{stamp}"
+        f'<p class="lead">{c.say("report")} · {c.answer("plan.json#/release/agency", "open_agency")}</p>'
+        f"<h1>{c.answer('plan.json#/release/title', 'open_title')}</h1>{stamp}"
         + (f'<p class="stamp">{draft}</p>' if draft else "")
         + f'<ul class="chips"><li>{checks}</li><li>{problems}</li></ul>'
     )
@@ -98,8 +99,8 @@ def _first(c: Content) -> str:
     )
     cited = c.say(
         "first.cite_text",
-        agency=c.text("plan.json#/release/agency"),
-        title=c.text("plan.json#/release/title"),
+        agency=c.answer("plan.json#/release/agency", "open_agency"),
+        title=c.answer("plan.json#/release/title", "open_title"),
         id=c.text("plan.json#/release/id"),
         fingerprint=f"<code>{c.text('derived#/certificate_sha256')}</code>",
     )
@@ -142,14 +143,14 @@ def _privacy(c: Content) -> str:
     parts = []
     if c.has(f"{at}/curve"):
         points = [(one["alpha"], one["power"]) for one in c.at(f"{at}/curve")]
-        picture = curve_picture([(share_of(a), float(power[1])) for a, power in points], words)
+        drawn = curve_picture([(share_of(a), float(power[1])) for a, power in points], words)
         tests = [
             [c.number(f"{at}/curve/{i}/alpha", "percent"), c.number(f"{at}/curve/{i}/power/1", "percent_up")]
             for i in range(len(points))
         ]
         rows = [_secret(c, f"{at}/secrets/{i}") for i in range(len(c.at(f"{at}/secrets")))]
         parts += [
-            f'<p class="lead">{c.say("privacy.lead")}</p><figure>{picture}</figure>',
+            f'<p class="lead">{c.say("privacy.lead")}</p>{picture(drawn)}',
             f"<h3>{c.say('privacy.suspicions')}</h3>{table(words['columns'], tests, numbers=(0, 1))}",
             f"<h3>{c.say('privacy.rows')}</h3>{table(words['row_columns'], rows, numbers=(2, 3, 4))}",
             f'<p class="note">{c.say("privacy.row_note")}</p>',
@@ -230,21 +231,18 @@ def _secret(c: Content, at: str) -> list[str]:
     ]
 
 
-def _invariants(c: Content) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return kind and values of every exact statistic and rule; statistics come first."""
-    by_kind = sorted(c.at("plan.json#/invariants").items(), key=lambda kind: kind[0] != "exact")
-    return [(kind, one) for kind, rows in by_kind if isinstance(rows, list) for one in rows]
-
-
 def _exact(c: Content) -> str:
-    words = c.words["exact"]
+    words, at = c.words["exact"], "plan.json#/invariants"
+    by_kind = sorted(c.at(at).items(), key=lambda kind: kind[0] != "exact")  # statistics first, then rules
     rows = []
-    for kind, one in _invariants(c):
-        basis = one.get("basis", {})
-        decided = [escape(basis.get(key) or words["open"]) for key in ("legal_basis", "decided_by", "date")]
-        level = one.get("level") or c.at("derived#/leaf")
-        named = words["kinds"].get(kind, kind.replace("_", " "))
-        rows.append([escape(one["name"]), escape(named), escape(level), *decided])
+    for kind, found in by_kind:
+        for i, one in enumerate(found if isinstance(found, list) else ()):
+            decided = (
+                c.answer(f"{at}/{kind}/{i}/basis/{key}") for key in ("legal_basis", "decided_by", "date")
+            )
+            level = one.get("level") or c.at("derived#/leaf")
+            named = words["kinds"].get(kind, kind.replace("_", " "))
+            rows.append([escape(one["name"]), escape(named), escape(level), *decided])
     return f'<p class="lead">{c.say("exact.lead")}</p>{table(words["columns"], rows)}'
 
 
@@ -276,7 +274,7 @@ def _budget(c: Content) -> str:
         for i in range(len(c.at("plan.json#/unspent")))
     )
     return (
-        f'<p class="lead">{c.say("budget.lead")}</p><figure>{bar_picture(shares, c.words["budget"])}</figure>'
+        f'<p class="lead">{c.say("budget.lead")}</p>{picture(bar_picture(shares, c.words["budget"]))}'
         f"<h3>{c.say('budget.noise', unit=unit)}</h3>{table(head, noise, numbers=range(1, len(head)))}"
         f"<h3>{c.say('budget.numbers')}</h3>"
         f"{table(c.words['budget']['numbers_columns'], numbers, numbers=range(1, 5))}{unspent}"
@@ -325,24 +323,28 @@ def _accuracy(c: Content) -> str:
     ]
     if not has_intervals:
         return "".join([*parts, f"<p>{c.say('accuracy.without')}</p>"])
-    rows = [
-        [
-            escape(one["query"]),
-            escape(one["level"]),
-            c.number(f"derived#/intervals/{i}/n_counts", "whole"),
-            c.number(f"derived#/intervals/{i}/half_width_50", "up1"),
-            c.number(f"derived#/intervals/{i}/half_width_95", "up1"),
-        ]
+    levels = [level["name"] for level in c.at("plan.json#/levels")]
+    places = {
+        (one["query"], one["level"]): f"derived#/intervals/{i}/half_width"
         for i, one in enumerate(c.at("derived#/intervals"))
+    }
+    rows = [
+        [escape(query), *(_two_widths(c, places.get((query, level))) for level in levels)]
+        for query in dict.fromkeys(query for query, _ in places)
     ]
     slots = {"coverage": c.number("plan.json#/estimates/coverage", "percent"), "unit": unit}
     parts += [
         f"<h3>{c.say('accuracy.tables')}</h3><p>{c.say('accuracy.tables_text', **slots)}</p>",
-        table(words["columns"], rows, numbers=(2, 3, 4)),
+        table([words["table"], *levels], rows, numbers=range(1, len(levels) + 1)),
         f'<p class="note">{c.say("accuracy.note")}</p>',
     ]
     parts += [f"<p>{c.say('first.afterwards')}</p>"] if c.has("plan.json#/measured") else []
     return "".join(parts)
+
+
+def _two_widths(c: Content, at: str | None) -> str:
+    """Return what half and nineteen in twenty of the half widths do not exceed, or a dash."""
+    return NONE if at is None else f"{c.number(f'{at}_50', 'up1')} / {c.number(f'{at}_95', 'up1')}"
 
 
 def _groups(c: Content) -> str:
@@ -435,7 +437,7 @@ def _map(c: Content) -> str:
         drawn = outline_map(outlines, marks, about)
     return (
         f'<p class="lead">{c.say(f"map.{kind}_lead", **slots)}</p>'
-        f"<figure>{drawn}</figure>"
+        f"{picture(drawn)}"
         f'<ul class="legend">{legend}</ul>'
         f'<p class="note">{c.say("map.chosen", **slots)} {c.say(f"map.{kind}_note", **slots)}</p>'
         f"<h3>{c.say('map.table', **slots)}</h3>"

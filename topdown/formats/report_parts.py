@@ -92,6 +92,11 @@ class Content:
         """Return a text of the release as HTML."""
         return escape(str(self.at(source)))
 
+    def answer(self, source: str, still_open: str = "open") -> str:
+        """Return as HTML what only a person can say or, while that is "?" or not there, the words for it."""
+        said = self.at(source) if self.has(source) else ""
+        return escape(str(self.words[still_open] if said in ("", "?") else said))
+
     def quote(self, source: str) -> str:
         """Return a sentence that the release states, in English, as HTML."""
         return f'<q lang="en">{self.text(source)}</q>'
@@ -162,6 +167,11 @@ def table(
     return f'<div class="wide" tabindex="0"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
+def picture(svg: str) -> str:
+    """Return a picture in its place on a page; a narrow screen scrolls it, so that its words stay large enough."""
+    return f'<figure class="wide" tabindex="0">{svg}</figure>'
+
+
 def pointer_key(name: str) -> str:
     """Write a key as a part of a JSON pointer (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1")
@@ -210,7 +220,7 @@ def bar_picture(rows: Sequence[tuple[str, float, str]], words: Mapping[str, Any]
         rows: (name, length, what stands behind it).
         words: picture and described (title and description).
     """
-    step, left, width = 26, 150, 620
+    step, left, width = 26, 150, WIDTH
     most = max((share for _, share, _ in rows), default=1.0) or 1.0
     scale = (width - left - 90) / most
     drawn = "".join(

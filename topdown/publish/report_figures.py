@@ -247,7 +247,7 @@ def _widths(tables: _PublishedTables) -> tuple[list[dict[str, Any]], list[dict[s
         for depth, level in enumerate(plan.levels):
             counts, wide = tables.widths(query, depth)
             if wide.size:
-                row = {"query": query.name, "level": level.name, "n_counts": int(wide.size)}
+                row = {"query": query.name, "level": level.name}
                 intervals.append(row | _half_widths(np.sort(wide)))
             if query.name != TOTAL:
                 by_level[depth].append((counts, wide))

@@ -244,7 +244,7 @@ class _Figures:
             for depth, level in enumerate(self.names):
                 wide = self._wide(query, depth)[1]
                 if len(wide):
-                    yield {"query": query.name, "level": level, "n_counts": len(wide)} | _half_widths(wide)
+                    yield {"query": query.name, "level": level} | _half_widths(wide)
 
     def _wide(self, query: Query, depth: int) -> tuple[Ints, Ints]:
         """Return count and width of every interval that is one."""
