@@ -52,7 +52,7 @@ def test_bundled_sets_are_complete_and_integral(topdown, check, invariants, sche
 def test_an_area_with_its_numbers(topdown, toy, check, tmp_path):
     """Bounds are added up below the area, and kinds of leaves counted."""
     toy(tmp_path)
-    line = ("implied", "toy", "--schema", "toy", "--geography", "leaves.csv", *LAND)
+    line = ("implied", "toy", "--schema", "toy", "--leaves", "leaves.csv", *LAND)
     said = topdown(*line)
     assert said.code == 0
     assert "x[dwelling=dormitory] >= 6" in said.out
@@ -71,7 +71,7 @@ def test_an_area_with_its_numbers(topdown, toy, check, tmp_path):
 def test_limits_with_exact_block_totals_are_symbols(topdown, toy, check, tmp_path):
     """Exact values are confidential: the totals stand as symbols, the bounds as numbers."""
     toy(tmp_path)
-    line = ("implied", own(tmp_path, BLOCKS), "--schema", "toy", "--geography", "leaves.csv", *LAND)
+    line = ("implied", own(tmp_path, BLOCKS), "--schema", "toy", "--leaves", "leaves.csv", *LAND)
     area = topdown(*line, "--json").document["area"]
     assert area["total_level"] == "block"
     assert "x[total] = the sum of every block's total" in [row["algebra"] for row in area["lines"]]
@@ -88,7 +88,7 @@ def test_limits_with_exact_block_totals_are_symbols(topdown, toy, check, tmp_pat
 def test_limits_with_upper_bounds_are_numbers(topdown, toy, tmp_path):
     """Without exact totals below, upper bounds give numbers."""
     toy(tmp_path)
-    line = ("implied", own(tmp_path, CAP), "--schema", "toy", "--geography", "leaves.csv", *LAND, "--json")
+    line = ("implied", own(tmp_path, CAP), "--schema", "toy", "--leaves", "leaves.csv", *LAND, "--json")
     county = topdown(*line, "--node", "12").document["area"]
     assert county["limits"][:2] == ["x[barracks & 18_64|65_plus] <= 4", "x[barracks & 18_64|65_plus] >= 1"]
     land = topdown(*line).document["area"]
@@ -99,7 +99,7 @@ def test_limits_of_exact_tables_are_a_formula(topdown, toy, check, tmp_path):
     """Where numbers depend on confidential tables, nothing that looks like a number may stand there."""
     toy(tmp_path)
     table = BLOCKS.replace('"total"', '"dwelling"')
-    line = ("implied", own(tmp_path, table), "--schema", "toy", "--geography", "leaves.csv", *LAND, "--json")
+    line = ("implied", own(tmp_path, table), "--schema", "toy", "--leaves", "leaves.csv", *LAND, "--json")
     document = topdown(*line).document
     check(document)
     (only,) = document["area"]["limits"]
@@ -112,7 +112,7 @@ def test_limits_of_exact_tables_are_a_formula(topdown, toy, check, tmp_path):
 def test_census_geocodes_need_no_levels(topdown, check):
     """The sample data must work as it ships, and a county by its code."""
     blocks = bundled_root() / "sample_data" / "blocks.csv.gz"
-    line = ("implied", "pl94_block_population", "--schema", "pl94", "--geography", blocks, "--json")
+    line = ("implied", "pl94_block_population", "--schema", "pl94", "--leaves", blocks, "--json")
     document = topdown(*line, "--node", "99001").document
     check(document)
     assert document["area"]["level"] == "county"
@@ -135,7 +135,7 @@ def test_census_geocodes_need_no_levels(topdown, check):
 def test_wrong_areas_and_levels_are_refused(topdown, toy, tmp_path, more, code, words):
     """Each mistake has its own error, with what to write instead."""
     toy(tmp_path)
-    said = topdown("implied", "toy", "--schema", "toy", "--geography", "leaves.csv", *more)
+    said = topdown("implied", "toy", "--schema", "toy", "--leaves", "leaves.csv", *more)
     assert (said.code, f"error[{code}]" in said.err) == (2, True), said.err
     assert words in " ".join(said.err.split())
 
@@ -145,7 +145,7 @@ def test_facts_that_exclude_each_other_are_refused(topdown, toy, tmp_path):
     toy(tmp_path)
     none = '\n[[never]]\nname = "nobody in barracks"\ncells = { dwelling = ["barracks"] }\nlegal_basis = "made up"\n'
     said = topdown(
-        "implied", own(tmp_path, none), "--schema", "toy", "--geography", "leaves.csv", *LAND, "--json"
+        "implied", own(tmp_path, none), "--schema", "toy", "--leaves", "leaves.csv", *LAND, "--json"
     )
     assert (said.code, said.document["code"], said.document["node"]) == (3, "I014", "1101")
 
@@ -154,7 +154,7 @@ def test_refused_sets_say_so_without_numbers(topdown, toy, check, tmp_path):
     """A set that a plan would refuse has the refusal as its verdict."""
     toy(tmp_path)
     sexes = BLOCKS.replace('"total"', '"sex"')
-    line = ("implied", own(tmp_path, sexes), "--schema", "toy", "--geography", "leaves.csv", *LAND, "--json")
+    line = ("implied", own(tmp_path, sexes), "--schema", "toy", "--leaves", "leaves.csv", *LAND, "--json")
     document = topdown(*line).document
     check(document)
     assert {(v["kind"], v["code"]) for v in document["verdicts"]} == {("refused", "C073")}
@@ -193,7 +193,7 @@ def test_soft_rules_are_shown_and_promise_nothing(topdown, toy, check, tmp_path)
             soft["sentence"]
             == f"{hard['sentence']}; soft rules are kept where possible and reported where not"
         )
-    area = topdown(*line, "--geography", "leaves.csv", *LAND, "--json").document["area"]
+    area = topdown(*line, "--leaves", "leaves.csv", *LAND, "--json").document["area"]
     assert wanted in [row["algebra"] for row in area["lines"]]
 
 
@@ -209,7 +209,7 @@ def test_an_exact_table_of_an_inner_level(topdown, toy, check, tmp_path):
     assert [v["kind"] for v in document["verdicts"]] == ["complete_integral"] * 3
     assert [v["needs"] for v in document["verdicts"]] == ["combination_table"] * 2 + ["nothing"]
     assert '"dwellings" fixed at level county' in document["verdicts"][0]["sentence"]
-    area = topdown(*line, "--geography", "leaves.csv", *LAND, "--json").document["area"]
+    area = topdown(*line, "--leaves", "leaves.csv", *LAND, "--json").document["area"]
     assert "depend on exact statistics" in area["limits"][0]
 
 

@@ -1,4 +1,4 @@
-"""What `topdown implied --geography` prints for an area, read back and compared with the solver's limits."""
+"""What `topdown implied --leaves` prints for an area, read back and compared with the solver's limits."""
 
 import re
 from itertools import product

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -18,6 +19,8 @@ from topdown.app.screens.console import Screen
 from topdown.file_names import checked_path
 
 Option = Callable[[Callable[..., int]], Callable[..., int]]  # of click
+_MOST_COLUMNS, _LEAST_NAME = 80, 16
+_OF_SCREENS = {"as_json", "ascii_only", "color", "quiet", "verbose"}  # options of every command
 _CHOSEN = "topdown.action"  # in the context: the action that a command line names
 _EXITS = {
     0: "ok",
@@ -63,13 +66,33 @@ MEANT = {
 """Words that people type for an option, and the option that means it; said where a command has it."""
 
 
+class _HelpFormatter(click.HelpFormatter):
+    """Help as wide as the screen, 80 columns at most; on a narrow one names of options take a third of a line."""
+
+    def __init__(self) -> None:
+        super().__init__(width=min(shutil.get_terminal_size().columns, _MOST_COLUMNS) - 2)
+
+    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write names with what they mean."""
+        super().write_dl(rows, min(col_max, max(self.width // 3, _LEAST_NAME)), col_spacing)
+
+
+class HelpContext(click.Context):
+    """What a command line is read in."""
+
+    def make_formatter(self) -> click.HelpFormatter:
+        """Return what writes the help."""
+        return _HelpFormatter()
+
+
 class Command(click.Command):
     """A command whose help ends with examples and exit codes, with its options in groups where it has some.
 
     Args:
         examples: at least two (command line, what it does).
         exits: exit codes it can end with.
-        groups: options by title, by their names in the function; {} for one list. Those of no group are for all.
+        groups: options by title, by their names in the function; those that the command lacks are left out. Options of
+            no group are in a list of their own, those of every screen in the last one.
         action: argument whose value is the title of the one group that a command line takes; "" for none.
     """
 
@@ -85,6 +108,8 @@ class Command(click.Command):
         super().__init__(*args, **kwargs)
         self.examples, self.exits = examples, exits
         self.groups, self.action = groups, action
+
+    context_class = HelpContext
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read a command line; of an option that is not there, name the one that means it."""
@@ -103,13 +128,21 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of the action that was named, or of all, by group."""
         chosen = ctx.meta.get(_CHOSEN) or list(self.groups)
-        rows = {p.name: row for p in self.get_params(ctx) if (row := p.get_help_record(ctx)) is not None}
-        grouped = {name for names in self.groups.values() for name in names}
-        for title in chosen:
-            with formatter.section(f"Options of {title}" if self.action else title):
-                formatter.write_dl([rows[name] for name in self.groups[title]])
-        with formatter.section("Options"):
-            formatter.write_dl([row for name, row in rows.items() if name not in grouped])
+        options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
+        rows = {p.name: row for p in options if (row := p.get_help_record(ctx)) is not None}
+        shared = _OF_SCREENS | {p.name for p in options if "--help" in p.opts}
+        grouped = {name for names in self.groups.values() for name in names} | shared
+        parts = {title: self.groups[title] for title in chosen}
+        own = {"Options": [name for name in rows if name not in grouped]}
+        parts = (
+            {f"Options of {title}": names for title, names in parts.items()} | own
+            if self.action
+            else own | parts
+        )
+        for title, names in (parts | {"Of every command": [name for name in rows if name in shared]}).items():
+            if found := [rows[name] for name in names if name in rows]:
+                with formatter.section(title):
+                    formatter.write_dl(found)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples and exit codes."""
@@ -171,8 +204,7 @@ def command(
             parameter.type = _plain_digits(parameter.type)
         # the shared options last
         names.update({p.name: p.get_error_hint(None) for p in made.params if p.name})
-        shared = {"as_json", "ascii_only", "color", "quiet", "verbose"}
-        made.params.sort(key=lambda p: p.name in shared)
+        made.params.sort(key=lambda p: p.name in _OF_SCREENS)
         return made
 
     return make

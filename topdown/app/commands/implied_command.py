@@ -203,7 +203,7 @@ NAMES = ("college-town", "two-by-two", "appendix", "seven-counties")
             "Print the constraints of an inner area and a verdict for every level.",
         ),
         (
-            "topdown implied pl94_2020 --schema pl94 --geography blocks.csv.gz --node 44007",
+            "topdown implied pl94_2020 --schema pl94 --leaves blocks.csv.gz --node 44007",
             "Print those of one area with its numbers; without --node, of the root.",
         ),
         ("topdown implied --example college-town", "Work through an example of the paper."),
@@ -212,15 +212,15 @@ NAMES = ("college-town", "two-by-two", "appendix", "seven-counties")
 @click.argument("invariants", required=False)
 @click.option("--schema", "schema_name", metavar="NAME", help="Schema of the invariants.")
 @click.option(
-    "--levels", metavar="A,B,C", help="All levels from the root to the leaves; A:2,B:5,... with a geography."
+    "--levels", metavar="A,B,C", help="All levels from the root to the leaves; A:2,B:5,... with --leaves."
 )
 @click.option(
-    "--geography",
-    metavar="LEAVES",
+    "--leaves",
+    metavar="TABLE",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Public leaf table, as input.leaves of a run file.",
 )
-@click.option("--node", metavar="GEOCODE", help="Area of the geography; default: the root.")
+@click.option("--node", metavar="GEOCODE", help="Area of these leaves; default: the root.")
 @click.option("--example", type=click.Choice(NAMES), help="An example of the paper instead.")
 def implied_command(
     screen: Screen,
@@ -228,7 +228,7 @@ def implied_command(
     invariants: str | None,
     schema_name: str | None,
     levels: str | None,
-    geography: Path | None,
+    leaves: Path | None,
     node: str | None,
     example: ExampleName | None,
 ) -> int:
@@ -249,13 +249,13 @@ def implied_command(
         raise ConfigError(
             "INVARIANTS need --schema", code="C005", fix="add --schema NAME, the schema they are written for"
         )
-    if geography is not None:
-        return _implied_of_area(screen, str(invariants), schema_name, levels, geography, node)
+    if leaves is not None:
+        return _implied_of_area(screen, str(invariants), schema_name, levels, leaves, node)
     if node is not None:
         raise ConfigError(
-            "--node needs --geography",
+            "--node needs --leaves",
             code="C005",
-            fix="add --geography LEAVES, the public table of the leaves",
+            fix="add --leaves LEAVES, the public table of the leaves",
         )
     return _chosen_invariants(screen, str(invariants), schema_name, levels)
 

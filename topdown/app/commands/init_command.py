@@ -56,6 +56,10 @@ def _complete_files(ctx: click.Context, param: click.Parameter, text: str) -> li
             "A schema of your own, drafted from a public list of codes.",
         ),
     ),
+    groups={
+        "Tables": ("records", "leaves", "no_count", "levels"),
+        "Schema and settings": ("schema", "settings", "codes", "ask_labels"),
+    },
 )
 @click.option(
     "--records",

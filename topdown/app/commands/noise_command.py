@@ -41,6 +41,11 @@ if TYPE_CHECKING:
         ("topdown noise --check law.json", "Check a law that was saved with --out."),
     ),
     exits=(0, 1, 2),
+    groups={
+        "What the noise keeps": ("epsilon", "delta", "also", "sensitivity", "loss", "large_delta"),
+        "For which answer": ("integer", "continuous", "cells", "dependent", "worst_case"),
+        "What is shown and saved": ("compare", "check", "out", "plot", "force"),
+    },
 )
 @click.option("--epsilon", metavar="E", help="Exact, 0 to 10: 1, 1/2 or 0.5.")
 @click.option("--delta", metavar="D", help="Exact, above 0: 1/1000000 or 0.000001.")

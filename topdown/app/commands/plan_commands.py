@@ -47,6 +47,10 @@ EXIT_DIFFERS = 5
         ),
     ),
     exits=(0, 2, 3, 5),
+    groups={
+        "Compare": ("old", "compare", "compare_noise", "exit_code"),
+        "Decide on a budget": ("budget_for", "page", "grid"),
+    },
 )
 @click.argument("run_file", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
 @base_option

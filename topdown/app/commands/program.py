@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from topdown.app.commands.command import StoppedRun, said_when_stopped, version_option
+from topdown.app.commands.command import HelpContext, StoppedRun, said_when_stopped, version_option
 from topdown.app.screens.console import Screen, mute_stream, run_program, write_or_drop
 from topdown.app.screens.error_screen import as_topdown, show_error
 from topdown.errors import EXIT_INTERRUPTED, SPEND_NOTE, InternalError, TopdownError
@@ -60,7 +60,7 @@ class Program:
             self.name,
             help=self.about,
             epilog=self.first,
-            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+            context_settings={"help_option_names": ["-h", "--help"]},
         )
         listed.package, listed.sections = self.package, self.commands
         group: click.Group = version_option(self.name)(listed)
@@ -106,6 +106,7 @@ class Program:
 class _ListedGroup(click.Group):
     """A group that imports a command only when it is called."""
 
+    context_class = HelpContext
     package: str
     sections: Commands
 

@@ -13,7 +13,7 @@ import topdown
 from topdown import app
 from topdown.app.commands.command import command, with_options
 from topdown.app.commands.options import Solving, base_option, cores, solving_options
-from topdown.app.commands.spending import Spending, SpendingRun, spending_options
+from topdown.app.commands.spending import SPENT_AND_WRITTEN, Spending, SpendingRun, spending_options
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
@@ -52,6 +52,7 @@ SOLVING = ("Processes for solving; default: one a core.", "Solve here, or on a R
         ),
     ),
     exits=(0, 1, 2, 3, 4, 130),
+    groups=SPENT_AND_WRITTEN,
 )
 @click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
 @spending_options
@@ -113,6 +114,7 @@ def show_release(screen: Screen, made: GenerateResult) -> None:
         ),
     ),
     exits=(0, 1, 2, 3, 4, 130),
+    groups=SPENT_AND_WRITTEN,
 )
 @click.argument("source", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
@@ -160,6 +162,7 @@ def extend_command(
         ),
     ),
     exits=(0, 2, 3, 4, 130),
+    groups=SPENT_AND_WRITTEN,
 )
 @click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
 @base_option
@@ -202,6 +205,7 @@ def measure_command(
         ),
     ),
     exits=(0, 1, 2, 3, 4, 130),
+    groups=SPENT_AND_WRITTEN,
 )
 @click.argument("release", type=click.Path(path_type=Path, file_okay=False))
 @click.option(

@@ -64,6 +64,14 @@ _OPTIONS = with_options(
 )
 
 
+SPENT_AND_WRITTEN = {
+    "What is spent": ("approve", "yes", "resume", "again", "final"),
+    "Where it runs": ("workers", "on"),
+    "What is written beside the release": ("csv", "language", "log_json"),
+}
+"""Groups of the options of commands that make a release."""
+
+
 def spending_options(function: Callable[..., int]) -> Callable[..., int]:
     """Give a command these options, as one argument `spending`."""
     return _OPTIONS(packed("spending", Spending)(function))

@@ -88,7 +88,7 @@ def as_topdown(error: Exception, program: str) -> TopdownError:
     if isinstance(error, click.ClickException):
         ctx = getattr(error, "ctx", None)
         path = ctx.command_path if ctx is not None else program
-        text = error.format_message().rstrip(".")
+        text = " ".join(error.format_message().split()).rstrip(".")  # it puts choices on lines of their own
         return ConfigError(text[:1].lower() + text[1:], code="C005", fix=f"see: {path} --help")
     if isinstance(error, OSError):
         return disk_error(error)
