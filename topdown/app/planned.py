@@ -482,6 +482,11 @@ class PlansCompared:
             for one in rows
         )
 
+    def __repr__(self) -> str:
+        name, parts = self.here.privacy.loss_name, len(self.noise) + len(self.estimates)
+        losses = [of.privacy.loss for of in (self.here, self.there)]
+        return f"PlansCompared({name} {losses[0]} beside {losses[1]}, {parts} deviations in .frame())"
+
     def _repr_html_(self) -> str:
         rows = [
             (at.level, at.query, *("-" if x is None else f"{x:.1f}" for x in (at.stddev, at.other)))

@@ -399,3 +399,7 @@ class PlanSummary(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
     noise_compared: ComparedNoise | UnsetType = UNSET
     budget_for: BudgetFor | UnsetType = UNSET
     compared: ComparedPlan | UnsetType = UNSET
+
+    def __repr__(self) -> str:
+        loss = f"{self.privacy.loss_name} {self.privacy.loss}"
+        return f"PlanSummary({self.release_id!r}, {loss}, plan {self.plan_hash[:8]}, {len(self.warnings)} warnings)"

@@ -155,6 +155,12 @@ class Plan:
     type: str = field(default="topdown.plan")
     version: int = VERSION
 
+    def __repr__(self) -> str:
+        levels = ", ".join(level.name for level in self.levels)
+        return (
+            f"Plan({self.release.id!r}, {self.loss_name} {self.loss}, levels {levels}, {self.plan_hash[:8]})"
+        )
+
     @property
     def relation(self) -> Relation:
         """What one unit may change between neighbouring data sets."""

@@ -210,6 +210,7 @@ def values(town) -> dict[str, object]:
         "account": topdown.account(gaussian=["1000/3"], optimal=[("1/3", "1e-9")]),
         "select": topdown.select(town.run, "frequent", "1/3", query=["sex"]),
         "pgsr": pgsr.plan(sizes=4, rho="1/3"),
+        "compare": topdown.plan(town.run).compare(topdown.plan(town.run)),
     }
 
 
@@ -222,6 +223,14 @@ def test_values_are_short_and_plain(values):
         assert "\x1b" not in line + html
         assert plain(html), name
         assert not WALL.search(line + html), name
+
+
+def test_parts_of_a_plan_are_shown_in_a_line(values):
+    """Whoever looks at what a plan has would get its 6,000 characters of numbers."""
+    planned = values["plan"]
+    for part in (planned.plan, planned.summary, planned.budget_for(1), planned.compare_noise("1/1000")):
+        assert len(repr(part)) <= MOST
+        assert not WALL.search(repr(part))
 
 
 def test_an_evaluation_shows_no_error(values):
