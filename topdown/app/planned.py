@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -265,6 +265,7 @@ def plan(
     settings: Settings | None = None,
     invariants: Invariants | None = None,
     data_set: str = "own",
+    columns: Mapping[str, str] | None = None,
 ) -> Planned:
     """Plan a release and spend nothing; no row of the confidential records is read.
 
@@ -294,6 +295,8 @@ def plan(
         settings: shares, queries and passes; a draft if None.
         invariants: what stays exactly true; nothing if None.
         data_set: whose ledger is charged; the release is called by it.
+        columns: what the records call geocode, count or an attribute, where that is another name, of a plan of values:
+            {"geocode": "village_code"}.
 
     Raises:
         ConfigError: a file says something impossible, H001 an answer is open, C122 the base is a simulation, C250
@@ -305,7 +308,7 @@ def plan(
 
     Cost: seconds; `summary` computes the certified loss when it is first asked for.
     """
-    if run is not None and schema is None and geography is None:
+    if run is not None and schema is None and geography is None and columns is None:
         found = opened(
             path_of(run, "run"),
             None if base is None else path_of(base, "base"),
@@ -322,7 +325,9 @@ def plan(
             )
         if budget is None and (settings is None or amounts != Budget()):
             budget = amounts
-        asked = RunOfValues(schema, geography, budget, neighbours, settings, invariants, data_set)
+        asked = RunOfValues(
+            schema, geography, budget, neighbours, settings, invariants, data_set, columns or {}
+        )
         people = leaves_in_memory(records, "records")
         found = Planned(prepare_values(asked, people, leaves_in_memory(leaves, "leaves")), None, people)
     else:

@@ -138,9 +138,11 @@ def select(
     >>> str(asked.epsilon)
     '1/2'
     >>> import pandas as pd
+    >>> tree = topdown.Geography.from_table({"town": ["1", "2", "3"]}, ["land", "town"])
+    >>> planned = topdown.plan(schema=topdown.Schema.from_lists({"sex": ["f", "m"]}), geography=tree, rho=1)
     >>> offices = pd.DataFrame({"candidate": ["A", "B", "B"], "geocode": ["1", "2", "3"]})
-    >>> topdown.select("town/run.toml", "sites", "1/2", candidates=offices, k=1).epsilon == asked.epsilon
-    True
+    >>> str(topdown.select(planned, "sites", "1/4", candidates=offices, k=1).epsilon)
+    '1/4'
 
     Args:
         run: run file of the data set: schema, areas, neighbours, records, ledger and its limit; or what `topdown.plan`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from topdown.inputs import (
     containing_file,
     header_if_readable,
     locate_table,
+    printable,
 )
 from topdown.model import (
     ConstraintRow,
@@ -397,6 +398,7 @@ class RunOfValues:
         schema, geography: as `topdown.plan`.
         budget: of the settings if None. neighbours: of the settings, or the usual ones, if None.
         settings: a draft if None. invariants: nothing is exact if None. data_set: whose ledger is charged.
+        columns: what the records call geocode, count or an attribute, where that is another name.
     """
 
     schema: Schema
@@ -406,6 +408,7 @@ class RunOfValues:
     settings: Settings | None
     invariants: Invariants | None
     data_set: str
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 def checked_budget(budget: Budget) -> Budget:
@@ -432,7 +435,8 @@ def prepare_values(
 
     Raises:
         ConfigError: C030 settings or invariants of another schema, C341 the budget, C342 the invariants read public
-            columns and there are none. DataError: as `read_facts`. And as `make_plan`.
+            columns and there are none, C370 the records lack a column, C138 `columns`. DataError: as `read_facts`.
+            And as `make_plan`.
     """
     schema, tree, data_set = asked.schema, asked.geography, checked_name(asked.data_set, "data set")
     settings = asked.settings or Settings.from_shares(schema, tree.level_names)
@@ -455,7 +459,10 @@ def prepare_values(
     gaussian = budget.rho is not None
     mechanism: Mechanism = "geometric" if budget.delta is None else "optimal"
     header = () if records is None else tuple(header_if_readable(records))
-    read = {"geocode", "count", *(a.name for a in schema.attributes)}
+    called, needed = dict(asked.columns), ("geocode", *(a.name for a in schema.attributes))
+    if header:
+        _check_header(header, [called.get(name, name) for name in needed])
+    read = {called.get(name, name) for name in (*needed, "count")}
     limit = suggest_limit(settings.with_budget(budget), tree.level_names)
     run = RunFile(
         type="topdown.run",
@@ -469,7 +476,8 @@ def prepare_values(
             records=_RECORDS,
             leaves=_LEAVES,
             ignore=tuple(name for name in header if name not in read),
-            count=not header or "count" in header,
+            count=not header or called.get("count", "count") in header,
+            columns=called,
         ),
         geography=GeographyTable(levels=tree.level_names, table=_TREE),
         ledger=LedgerTable(
@@ -483,8 +491,21 @@ def prepare_values(
         settings=settings.name,
         estimates=settings.estimates if gaussian else None,
     )
+    _check_renamed(run, schema, invariants)
     plan = make_plan(run, schema, invariants, tree, facts)
     return PreparedRun(PublicContext(plan, tree, facts), run, Path(_RUN))
+
+
+def _check_header(header: Sequence[str], needed: Sequence[str]) -> None:
+    """Refuse records that lack a column before anything is made for them (ConfigError C370)."""
+    missing = [name for name in needed if name not in header]
+    if missing:
+        there = ", ".join(map(printable, header[:12]))
+        raise ConfigError(
+            f"the records have no column {missing[0]!r}; they have: {there}",
+            code="C370",
+            fix=f"rename it, or say what the records call it: columns={{{missing[0]!r}: COLUMN}}",
+        )
 
 
 def _nothing_exact(schema: Schema) -> Invariants:
@@ -511,7 +532,8 @@ def write_run(prepared: PreparedRun, folder: Path) -> Path:
         _INVARIANTS: draft.invariants if invariants == _nothing_exact(schema) else toml_text(invariants.file),
         _TREE: _csv(("geocode", "parent", "level"), rows),
         _LEAVES: _csv(
-            ("geocode", *facts), zip(levels[-1].codes, *(of.tolist() for of in facts.values()), strict=True)
+            (prepared.run.input.columns.get("geocode", "geocode"), *facts),
+            zip(levels[-1].codes, *(of.tolist() for of in facts.values()), strict=True),
         ),
         _RUN: toml_text(prepared.run),
     }

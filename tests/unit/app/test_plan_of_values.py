@@ -54,6 +54,28 @@ def test_a_release_is_made_of_a_data_frame(tmp_path):
     assert not [path for path in (tmp_path / "office").rglob("*") if b"300" in path.name.encode()]
 
 
+def test_columns_of_a_frame_may_be_called_otherwise(tmp_path):
+    """An office calls its places by their kind; the first message about it came after the files were written."""
+    office = people(200).rename(columns={"geocode": "town_code", "age": "ages"})
+    values = {"schema": SCHEMA, "geography": TREE, "rho": 1}
+    called = {"geocode": "town_code", "age": "ages"}
+    planned = topdown.plan(records=office, columns=called, **values)
+    assert planned.plan_hash == topdown.plan(records=people(200), **values).plan_hash
+    made = topdown.generate(planned.write(tmp_path / "office"), tmp_path / "release")
+    assert made.checks.ok
+    for given, code in (
+        ({"records": office}, "C370"),
+        ({"records": office, "columns": {"geocode": "place", "age": "ages"}}, "C370"),
+        ({"records": office, "columns": called | {"income": "id"}}, "C138"),
+    ):
+        with pytest.raises(ConfigError) as refused:
+            topdown.plan(**values, **given)
+        assert refused.value.code == code
+    with pytest.raises(ConfigError) as refused:
+        topdown.plan(planned.write(tmp_path / "more").prepared.path, columns=called)
+    assert refused.value.code == "C341"
+
+
 def test_two_settings_stand_side_by_side():
     """Five lines must be enough to see what twice the budget buys."""
     one, two = (topdown.plan(schema=SCHEMA, geography=TREE, rho=rho) for rho in ("1/2", 1))
