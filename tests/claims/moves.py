@@ -186,6 +186,25 @@ def _from_copy(world: World) -> Said:
     return made if made.code else topdown(*release)
 
 
+def _by_copied_registry(world: World) -> Said:
+    """Release from the copied folder of records, by the ledger of the office and the registry that was copied."""
+    run, ids = world.copy / "borrowed.toml", re.compile(r"(?m)^(records|leaves|path) = .*$")
+    places = {
+        "records": "data/people.csv",
+        "leaves": "../office/leaves.csv",
+        "path": "../office/book/people.jsonl",
+    }
+    text = (world.office / "first.toml").read_text()
+    text = ids.sub(lambda found: f'{found[1]} = "{places[found[1]]}"', text)
+    run.write_text(text.replace('"first"', '"borrowed"'))
+    world.note_copied_registry()
+    moved = topdown("ledger", "move", run)
+    release = ("generate", run, "--out", world.releases / "borrowed", "--yes", "--workers", 1)
+    said = moved if moved.code else topdown(*release)
+    world.note_copied_registry()
+    return said
+
+
 def _change_limit(world: World) -> Said:
     """Let the limit of the run file be that of the ledger, in the name of a person."""
     said = topdown(
@@ -238,6 +257,17 @@ def _restore(slot: str, what: str) -> Move:
                 shutil.copy2(path, target)
 
     return Move(f"restore the {what} ({slot})", lambda w: (w.kept / slot).exists(), act, of_disk=True)
+
+
+def _restore_both(slot: str) -> Move:
+    """Put ledger and registry back from one backup, as a restored machine does."""
+    apart = [_restore(slot, what) for what in ("ledger", "registry")]
+
+    def act(world: World) -> None:
+        for one in apart:
+            one.act(world)
+
+    return Move(f"restore ledger and registry ({slot})", apart[0].can, act, of_disk=True)
 
 
 def _books(world: World) -> list[Path]:
@@ -362,6 +392,10 @@ PEOPLE_MOVES = (
         *("make a ledger for the copy", lambda w: w.copy.exists() and _lacks("copied")(w)),
         _from_copy,
     ),
+    Move(
+        *("release by the copied registry", lambda w: (w.copy / "data").exists() and _lacks("borrowed")(w)),
+        _by_copied_registry,
+    ),
     Move("extend first", lambda w: _has("first")(w) and _lacks("more")(w), _extend),
     Move("release twice at once", lambda w: _lacks("first")(w) and _lacks("second")(w), _both_at_once),
     *(_killed(step) for step in (4, 9, 14, 19, 24)),
@@ -394,6 +428,7 @@ DISK_MOVES = (
     Move("cut the ledger", lambda w: bool(_books(w)), _cut_books, of_disk=True),
     _back_up("late"),
     *(_restore(slot, what) for slot in ("early", "late") for what in ("ledger", "registry")),
+    *map(_restore_both, ("early", "late")),
 )
 FILE_MOVES = (
     _forge("microdata/persons.parquet", lambda path: edit_table(path, _one_more)),

@@ -131,6 +131,22 @@ CASES = {
         *(FORMER, "take over the former ledger", "restore the former ledger", "take over the former ledger"),
         "generate first",
     ),
+    "ledger and registry put back together": (
+        *(RELEASED, "restore ledger and registry (early)", "generate second", "resolve first"),
+        "audit with the registry",
+    ),
+    "an older ledger than a copied registry knows": (
+        *(RELEASED, "copy the folder of records", "restore the ledger (early)"),
+        "release by the copied registry",
+    ),
+    "a ledger put back to fit a copied registry": (
+        *(OFFICE, "copy the folder of records", "generate first", "restore the ledger (early)"),
+        *("release by the copied registry", "audit the ledger", "audit with the registry", "generate second"),
+    ),
+    "a ledger put back to fit the registry, after the copied one was used": (
+        *(OFFICE, "copy the folder of records", "release by the copied registry"),
+        *("restore the ledger (early)", "generate first", "audit with the registry"),
+    ),
     "a certificate that promises more": (RELEASED, "change certificate.json of first"),
 }
 NO_MARK, NO_REGISTRY, NO_LOOK, NO_LIMIT, NO_NAME, NO_WITNESS, FORGETS_FORMER, EVERYTHING = (
@@ -151,6 +167,8 @@ MUTANTS = (
     (NO_LIMIT, "a larger limit in the run file of groups"),
     (NO_LOOK, "a ledger for a copied folder of records"),
     (EVERYTHING, "a ledger for copied records"),
+    (EVERYTHING, "ledger and registry put back together"),
+    (EVERYTHING, "a ledger put back to fit the registry, after the copied one was used"),
     (NO_NAME, "a limit that a person changed"),
     (NO_WITNESS, "an older copy of a former ledger"),
     (FORGETS_FORMER, "a former ledger is taken over"),
@@ -231,6 +249,20 @@ def test_only_what_nobody_can_notice_is_forgiven(tmp_path: Path) -> None:
         assert list(false_claims(world, BY_NAME[name])) == []
         assert (sum(world.seen.forgiven.values()), name) == (forgiven, name)
     assert (world.seen.drawn, world.seen.owed()) == (4, 2)
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_two_releases_show_that_their_ledger_was_put_back(tmp_path: Path, *, is_restored: bool) -> None:
+    """SECURITY.md tells whoever has two releases to compare their ledgers, since nothing else shows such a restore."""
+    world = World(tmp_path / "world")
+    begin(world, "generate first")
+    between = ("restore ledger and registry (early)",) if is_restored else ()
+    for name in ("raise the limit in every run file", *between, "change the limit", "generate second"):
+        assert list(false_claims(world, BY_NAME[name])) == []
+    first, second = ((world.releases / one / "ledger.jsonl").read_bytes() for one in ("first", "second"))
+    assert second.startswith(first) != is_restored
+    assert not first.startswith(second)
+    assert [world.seen.drawn, world.seen.owed()] == [4, 2 if is_restored else 4]
 
 
 def test_every_move_of_a_case_is_there() -> None:

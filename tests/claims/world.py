@@ -25,10 +25,14 @@ TOGETHER = (
     "ledger and registry are restored together from one backup, or the registry is restored and the ledger cut or "
     "removed to fit it"
 )
+COPIED = (
+    "the records are copied, and a ledger is made for the copy, or the ledger is put back to fit a registry that was "
+    "copied with them"
+)
 UNNOTICED = (
     TOGETHER,
     "the registry is removed and another ledger made",
-    "the records are copied, and a ledger is made for the copy",
+    COPIED,
 )
 """What SECURITY.md says that no program can notice: `Pair.is_older`, and `Seen.unnoticed`."""
 OFFICE, ELSEWHERE, COPY = "the office", "elsewhere", "a copy of the records"
@@ -295,12 +299,24 @@ class World:
 
     def note_put_back(self) -> None:
         """Note what is forgotten if a ledger and its registry are both older now than what a program wrote last."""
-        written, forgiven = dict(self.seen.written), dict(self.seen.forgiven)
         for name, pair in self.pairs().items():
-            if pair.is_older(written.get(name, Pair())):
-                own = self.seen.drawn_by(OFFICE) + self.seen.taken
-                written[name], forgiven[name] = pair, max(own - pair.charged, Fraction(0))
-        self.seen = replace(self.seen, written=written, forgiven=forgiven)
+            self._note_pair(name, pair)
+
+    def note_copied_registry(self) -> None:
+        """Note ledger and copied registry as a program that is given both sees them."""
+        mine = [path.name for path in self.registries("people")]
+        copied = [path for path in self.registries("people", self.copy / "data") if path.name in mine]
+        for path in copied:
+            pair = replace(self.pair("people"), registry=path.read_bytes())
+            self._note_pair("people", pair)
+            if pair.fits:
+                self.seen = replace(self.seen, written=self.seen.written | {"people": pair})
+
+    def _note_pair(self, name: str, pair: Pair) -> None:
+        if pair.is_older(self.seen.written.get(name, Pair())):
+            own = self.seen.drawn_by(OFFICE) + self.seen.taken
+            forgiven = self.seen.forgiven | {name: max(own - pair.charged, Fraction(0))}
+            self.seen = replace(self.seen, written=self.seen.written | {name: pair}, forgiven=forgiven)
 
     def signature(self) -> tuple[object, ...]:
         """Return what is there, without what chance and time put into it: equal states are followed once."""
