@@ -142,6 +142,16 @@ def test_inversions(benchmark: BenchmarkFixture) -> None:
     benchmark(lambda: case.epsilon("1e-10"))
 
 
+def test_many_unequal_variances(benchmark: BenchmarkFixture) -> None:
+    """Bounds at 10 points of a hundred unequal variances: what is the same at every point is computed once."""
+    law = Composition.of([(Fraction(1000 + 37 * i * i + i, 7000), 1, 1) for i in range(100)]).law
+    points = [Fraction(k) for k in range(10)]
+    seconds = cpu(lambda: Composition(law).curve(points, engine="bounds"), 3)
+    each = cpu(lambda: [Composition(law).curve([point], engine="bounds") for point in points], 1)
+    print(f"\n10 bounds: {seconds:.2f} s CPU, {each:.2f} one by one: {seconds / each:.2f} x")
+    benchmark.pedantic(lambda: Composition(law).curve(points, engine="bounds"), rounds=1)
+
+
 def test_import_time() -> None:
     """Importing the accountant must stay a small part of a 2 s audit."""
     code = "import time; t = time.process_time(); import topdown.privacy.statement; print(time.process_time() - t)"

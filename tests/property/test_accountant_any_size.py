@@ -236,3 +236,18 @@ def test_the_law_in_whole_numbers_is_that_in_fractions(
     index, gap = law.first_above(epsilon - law.half)
     assert gap == index * law.spacing - (epsilon - law.half)
     assert 0 < gap <= law.spacing
+
+
+def test_a_lattice_finer_than_a_float_is_left_to_other_engines():
+    """A ledger of many releases has unequal variances whose lattice no float holds: each charge ended as X001."""
+    case = Composition.of([(Fraction(1000 + 37 * i * i + i, 7 + i % 5), 1, 2) for i in range(160)])
+    assert float(case.law.spacing) == 0
+    epsilons = [Fraction(0), Fraction(1, 2), Fraction(2)]
+    for free, bound in zip(case.curve(epsilons), case.curve(epsilons, engine="bounds"), strict=True):
+        assert free.method == "free/float64"
+        assert bound.lower <= free.lower <= free.upper <= bound.upper
+        assert free.upper - free.lower < Fraction(1, 10**9)
+    for engine in ("float64", "ball", "fft", "atoms", "atoms-wide", "sieve"):
+        with pytest.raises(ConfigError) as refused:
+            case.curve(epsilons, engine=engine)
+        assert refused.value.code == "A009"

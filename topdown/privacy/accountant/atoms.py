@@ -47,8 +47,10 @@ def atom_work(law: LossDistribution) -> float:
 
 def atoms_fit(law: LossDistribution) -> bool:
     """Tell whether the atoms (directly or in two halves) fit in memory, time and 64-bit lattice indices."""
+    if law.total / law.spacing >= 2**60:
+        return False
     largest = sum(w * _range(g) for w, g in zip(law.integers, law.groups, strict=True))
-    return max(largest, law.total / law.spacing) < 2**60 and atom_work(law) <= MOST_WORK
+    return largest < 2**60 and atom_work(law) <= MOST_WORK
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,16 @@ class Bounds:
         """Pairs of Gaussians, from wide apart with a factor near 1 to close with a larger factor."""
         return tuple(_sandwich(self.law, nats) for nats in _NATS)
 
+    @cached_property
+    def _loud(self) -> Fraction:
+        """An upper bound of the chance that any noise is above 0."""
+        with precision(_bits_near(self.law.total, self.law.half)) as flint:
+            total = flint.arb(0)
+            for g in self.law.groups:
+                q = ball_of(flint, -1 / (2 * g.variance)).exp()
+                total += g.count * q / -(ball_of(flint, -3 / (2 * g.variance)).expm1())
+            return ends(total)[1]
+
     def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
         """Return the enclosure of delta at each epsilon."""
         return [self._delta(e) for e in epsilons]
@@ -72,7 +82,7 @@ class Bounds:
             return Enclosure(_ZERO, _NOTHING, self.method)
         with precision(_bits_near(law.total, epsilon)) as flint:
             lower = [_symmetric(flint, law, epsilon)]
-            upper = [_ONE, _zcdp(flint, law.half, epsilon), _quiet(flint, law, epsilon)]
+            upper = [_ONE, _zcdp(flint, law.half, epsilon), _quiet(flint, law, epsilon) + self._loud]
         for pair in self.sandwiches:
             if pair.below:
                 lower.append(_gaussian_delta(pair.below, epsilon + 2 * pair.log_factor)[0] / pair.factor)
@@ -185,27 +195,27 @@ def _gaussian_trade_off(total: Fraction, alpha: Fraction) -> tuple[Fraction, Fra
 
 def _zcdp(flint: Any, rho: Fraction, epsilon: Fraction) -> Fraction:
     """Bound delta by zCDP: e**((a-1)(a rho - eps)) (1 - 1/a)**a / (a - 1) at one order a (CKS 2020, corollary 13)."""
-    low, high = Fraction(1, 2**1100), Fraction(2) ** 1100
-    for _ in range(40):
-        middle = Fraction(2) ** ((_log2(low) + _log2(high)) // 2) if high > 4 * low else (low + high) / 2
-        x = ball_of(flint, middle)
-        slope = (2 * x + 1) * ball_of(flint, rho) - ball_of(flint, epsilon) - (1 + 1 / x).log()
-        low, high = (middle, high) if slope < 0 else (low, middle)
-    x = ball_of(flint, high)
-    exponent = (
-        x * ((x + 1) * ball_of(flint, rho) - ball_of(flint, epsilon)) + x * x.log() - (x + 1) * (1 + x).log()
-    )
+    loss, place = ball_of(flint, rho), ball_of(flint, epsilon)
+
+    def is_low(x: Ball) -> bool:
+        return bool((2 * x + 1) * loss - place - (1 + 1 / x).log() < 0)
+
+    least, most = -1100, 1100  # powers of two around the best order less 1; any order gives a bound
+    while most - least > 2:
+        middle = (least + most) // 2
+        least, most = (middle, most) if is_low(flint.arb(2) ** middle) else (least, middle)
+    low, high = flint.arb(2) ** least, flint.arb(2) ** most
+    for _ in range(28):
+        mean = (low + high) / 2
+        low, high = (mean, high) if is_low(mean) else (low, mean)
+    x = high
+    exponent = x * ((x + 1) * loss - place) + x * x.log() - (x + 1) * (1 + x).log()
     return ends(exponent.exp())[1] if exponent < 0 else _ONE
 
 
 def _quiet(flint: Any, law: LossDistribution, epsilon: Fraction) -> Fraction:
-    """Bound delta by 1 - e**(epsilon - R) plus the chance that any noise is above 0."""
-    loud = flint.arb(0)
-    for g in law.groups:
-        q = ball_of(flint, -1 / (2 * g.variance)).exp()
-        loud += g.count * q / -(ball_of(flint, -3 / (2 * g.variance)).expm1())
-    short = -(ball_of(flint, epsilon - law.half).expm1()) if epsilon < law.half else flint.arb(0)
-    return ends(short + loud)[1]
+    """Bound delta by 1 - e**(epsilon - R), but for the chance that any noise is above 0."""
+    return ends(-(ball_of(flint, epsilon - law.half).expm1()))[1] if epsilon < law.half else _ZERO
 
 
 def _symmetric(flint: Any, law: LossDistribution, epsilon: Fraction) -> Fraction:

@@ -77,7 +77,7 @@ def second_opinion(law: LossDistribution) -> Quadrature:
 
     Raises: EngineLimitError where few nodes are not enough, with lattice and without.
     """
-    few = 12 * math.sqrt(float(law.total)) / float(law.spacing) <= _MOST_POINTS
+    few = _lattice_points(law) <= _MOST_POINTS
     for lattice in (True, False) if few else (False,):
         found = Quadrature(law, lattice=lattice, nats=_SECOND_NATS, limit=_SECOND_NODES)
         try:
@@ -101,6 +101,7 @@ _MAKERS: dict[str, Callable[[LossDistribution, int], Engine]] = {
     "second": lambda law, _: second_opinion(law),
 }
 ENGINES = ("auto", *_MAKERS)
+_WITHOUT_LATTICE = ("free", "ball-free", "bounds", "second")
 
 
 def build_engine(name: str, law: LossDistribution, digits: int) -> Engine:
@@ -109,7 +110,8 @@ def build_engine(name: str, law: LossDistribution, digits: int) -> Engine:
         raise ConfigError(
             f"no engine is called {name!r}", code="A008", fix=f"choose from {', '.join(ENGINES)}"
         )
-    if name != "bounds" and not floats_hold(law):
+    too_fine = name not in _WITHOUT_LATTICE and math.isinf(_lattice_points(law))
+    if too_fine or (name != "bounds" and not floats_hold(law)):
         raise EngineLimitError(f"engine {name!r} does not hold numbers of this size", fix='use engine "auto"')
     return _MAKERS[name](law, digits)
 
@@ -147,10 +149,16 @@ def floats_hold(law: LossDistribution) -> bool:
     )
 
 
+def _lattice_points(law: LossDistribution) -> float:
+    """Return how many points of its lattice a law covers; infinite where the lattice is too fine for a float."""
+    spacing = float(law.spacing)
+    return 12 * math.sqrt(float(law.total)) / spacing if spacing else math.inf
+
+
 def usable_lattice(law: LossDistribution) -> Quadrature | None:
     """Return the quadrature on the lattice with its nodes, None where the sieve over a whole period is not cheap."""
     pruned = [w for w, g in zip(law.integers, law.groups, strict=True) if g.variance >= SMALLEST_PRUNED]
-    points = 12 * math.sqrt(float(law.total)) / float(law.spacing)
+    points = _lattice_points(law)
     if points > _MOST_POINTS or (min(pruned) > _MOST_PEAKS if pruned else points > _MOST_PEAKS):
         return None
     quadrature = Quadrature(law)

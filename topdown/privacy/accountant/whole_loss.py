@@ -283,7 +283,8 @@ def _deltas_of_gaussian(gaussian: Composition | None, first: int, n: int, step: 
         ]
     apart = max(1, int(_CHORD / step))
     knots = [(first + k) * step for k in range(0, n + apart, apart)]
-    asked = sorted({abs(x) for x in knots if abs(x) < negligible_from(gaussian)})
+    far = negligible_from(gaussian)
+    asked = sorted({abs(x) for x in knots if abs(x) < far})
     known = dict(zip(asked, gaussian.delta_arrays(asked)[1].tolist(), strict=True)) if asked else {}
     ends_of = []
     for x in knots:
