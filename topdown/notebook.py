@@ -26,14 +26,14 @@ class Chart:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as a file of its own (ConfigError C080: there is one)."""
-        named = self.svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-        write_new(Path(path), named.encode("utf-8"))
+        write_new(Path(path), self._repr_svg_().encode("utf-8"))
 
     def __repr__(self) -> str:
         return f"Chart({self.title!r})"
 
     def _repr_svg_(self) -> str:
-        return self.svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+        alone = '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" '
+        return self.svg.replace("<svg ", alone, 1)
 
 
 def card(title: str, rows: Iterable[Sequence[object]], *, head: Sequence[str] = (), note: str = "") -> str:

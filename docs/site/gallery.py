@@ -8,6 +8,8 @@ Noise is drawn anew each time, so that pictures of releases differ from one buil
 from __future__ import annotations
 
 import os
+import re
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 import topdown
+from topdown.notebook import Chart
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST_SCREEN = (
@@ -31,7 +34,14 @@ PICTURES = (
     ("topdown", "noise", "--epsilon", "1", "--delta", "1/1000000", "--plot", "noise.svg"),
     ("pgsr", "compare", "--shape", "tiny", "--epsilon", "1/2", "1", "--plot", "group-sizes.svg"),
 )
+MAP = (
+    ("topdown", "synth", "--out", "villages", "--schema", "toy", "--people", "9000"),
+    ("topdown", "generate", "villages/run.toml", "--out", "plain", "--yes"),
+    ("topdown", "resolve", "plain", "--out", "mapped", "--targets", "tree", "--coverage", "19/20"),
+    ("topdown", "report", "mapped", "--out", "mapped.html"),
+)
 SIZES = (0, 1, 10, 30, 100, 1000)
+PEOPLE = (20_000, 200_000, 2_000_000)
 
 
 def run(command: Sequence[str], folder: Path) -> str:
@@ -58,12 +68,17 @@ def make_gallery(folder: Path) -> str:
     """Write the pictures into an empty folder; return the first screen.
 
     Args:
-        folder: gets trade-off.svg, error-by-size.svg, noise.svg, sites.svg, group-sizes.svg and report.html.
+        folder: gets trade-off.svg, error-by-size.svg, map.svg, noise.svg, sites.svg, group-sizes.svg, cost.svg and
+            report.html.
     """
     screen = "\n".join(f"$ {' '.join(command)}\n{run(command, folder)}" for command in FIRST_SCREEN)
     for command in PICTURES:
         run(command, folder)
     (folder / "error-by-size.svg").write_text(error_by_size(folder), encoding="utf-8")
+    for command in MAP:
+        run(command, folder)
+    map_of(folder / "mapped.html").save(folder / "map.svg")
+    (folder / "cost.svg").write_text(cost_by_people(folder / "sizes"), encoding="utf-8")
     subprocess.run(
         [sys.executable, ROOT / "examples" / "field_offices.py", "land"],
         cwd=folder,
@@ -89,6 +104,39 @@ def error_by_size(folder: Path) -> str:
             name = str(low) if end == low + 1 else f"{low} to {end - 1}"
             rows.append((f"{name} people, {int(here.sum())} blocks", float(error[here].mean())))
     return bars(rows, "Mean error of the total of a block, in people, by its true size")
+
+
+def map_of(report: Path) -> Chart:
+    """Return the map of a report."""
+    (drawn,) = re.findall(
+        r'<svg [^>]*aria-labelledby="map-.*?</svg>', report.read_text(encoding="utf-8"), re.DOTALL
+    )
+    return Chart(drawn, "Map")
+
+
+def cost_by_people(folder: Path) -> str:
+    """Return an SVG of the processor time of `topdown generate`, of one worker, by number of people."""
+    rows = []
+    for people in PEOPLE:
+        town = f"{folder}/{people}"
+        run(("topdown", "synth", "--out", town, "--schema", "toy", "--people", str(people)), ROOT)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        asked = (
+            "topdown",
+            "generate",
+            f"{town}/run.toml",
+            "--out",
+            f"{town}/release",
+            "--yes",
+            "--workers",
+            "1",
+        )
+        run(asked, ROOT)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        rows.append(
+            (f"{people:,} people", after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        )
+    return bars(rows, "Processor time of one release of three attributes, in seconds")
 
 
 def bars(rows: Sequence[tuple[str, float]], title: str) -> str:

@@ -91,7 +91,7 @@ def test_the_landing_page_shows_the_first_screen_and_the_gallery_its_pictures(si
     landing = (site / "index.html").read_text(encoding="utf-8")
     assert "checks passed" in landing
     gallery = (site / "gallery.html").read_text(encoding="utf-8")
-    for name in ("trade-off", "error-by-size", "noise", "sites", "group-sizes"):
+    for name in ("trade-off", "error-by-size", "map", "noise", "sites", "group-sizes", "cost"):
         (found,) = set(re.findall(rf'src="(_images/{name}[^"]*\.svg)"', gallery))
         assert (site / found).read_text(encoding="utf-8").rstrip().endswith("</svg>")
     (report,) = set(re.findall(r'href="(_downloads/[^"]+/report.html)"', gallery))

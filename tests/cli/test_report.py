@@ -23,6 +23,7 @@ from topdown.publish import written
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("plain", "extensions", "estimates")
 MANY = ("policies", "pl94", "tuned", "sections")
+MOST_BYTES = 400 * 1024  # it does not grow with the number of areas: bench/bench_report.py
 
 
 def finished(folder: Path) -> list[Path]:
@@ -51,6 +52,7 @@ def test_every_kind_of_release_has_a_report(topdown, check, tmp_path, kind) -> N
         with in_sections() if kind == "sections" else nullcontext():
             page = report_of(topdown, check, release, tmp_path / "page.html")
         assert (release / "report.html").read_text(encoding="utf-8") == page
+        assert len(page.encode()) <= MOST_BYTES
         check_html(page)
 
 

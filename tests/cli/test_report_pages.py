@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.test_budget_grid import write
+from tests.helpers import policy_texts
 from tests.helpers.html_pages import check_accessible, check_html
-from tests.pinned.releases import ESTIMATES, QUIET, TREE, generate, run
+from tests.pinned.releases import ESTIMATES, QUIET, SOFT, TREE, generate, run
 from topdown import app, plan
 
+ROOT = Path(__file__).resolve().parents[2]
 KINDS = {
     "gaussian": {},
     "add_remove": {"neighbours": "add_remove"},
@@ -24,18 +26,22 @@ KINDS = {
     "tree": {"edit": lambda text: text.replace("[budget]", TREE)},
 }
 BUNDLED = ("pl94_2020", "pl94_2020_marginal_first", "pl94_2020_tree", "pl94_tuned")  # settings of a census
+POLICIES = {name: {"more": text} for name, text in (policy_texts.POLICIES | SOFT).items()}
 EXTENDING = ("dhc_persons_2022", "dhc_persons_2022_tracts")  # of further attributes
 
 
 @pytest.fixture(
     scope="module",
-    params=[*KINDS, *(pytest.param(name, marks=pytest.mark.slow) for name in (*BUNDLED, *EXTENDING))],
+    params=[
+        *KINDS,
+        *(pytest.param(name, marks=pytest.mark.slow) for name in (*POLICIES, *BUNDLED, *EXTENDING)),
+    ],
 )
 def made(request, tmp_path_factory) -> tuple[str, Path]:
     """Make a release of every law and relation, with and without intervals, and of each setting of a census."""
     folder = tmp_path_factory.mktemp(request.param)
-    if request.param in KINDS:
-        generate(folder, **KINDS[request.param])
+    if request.param in KINDS | POLICIES:
+        generate(folder, **(KINDS | POLICIES)[request.param])
     elif request.param in EXTENDING:
         schema = ("--schema", "dhc_persons", "--settings", request.param)
         run("synth", "--out", folder / "in", "--people", "150", *schema)
@@ -157,6 +163,18 @@ def test_a_report_can_be_read_by_everybody(made) -> None:
     assert all(contrast(ground, text) >= 4.5 for ground, text in tiles)
     drawn = set(re.findall(r'<text[^>]*fill="(#\w+)"[^>]*>[^<\d-]', page))
     assert all(contrast(colour, "#fff") >= 4.5 for colour in drawn)
+
+
+def test_errors_of_production_are_those_that_were_measured(made) -> None:
+    """A figure that is put beside a release for scale misleads if it is another one, or of another census."""
+    measured = json.loads((ROOT / "bench" / "results" / "production.json").read_text())["bureau"]
+    page = (made[1] / "report.html").read_text(encoding="utf-8")
+    said = re.search(r"the Census Bureau published of.*?</p>", page)
+    schema = json.loads((made[1] / "plan.json").read_text())["schema"]["name"]
+    assert (said is not None) == (schema == "pl94")
+    for level in ("block", "tract") if said else ():
+        shown = re.search(rf'production/{level}" data-form="up2">([\d.]+)<', said[0])
+        assert float(shown[1]) == round(measured[f"{level} total"], 2)
 
 
 @pytest.mark.parametrize("kind", ["bounded", "add_remove", "geometric"])

@@ -321,6 +321,11 @@ def _accuracy(c: Content) -> str:
         f"<h3>{c.say('accuracy.sizes')}</h3>{table(head, sizes, numbers=range(1, len(head)))}",
         f'<p class="note">{c.say("accuracy.size_note", unit=unit)}</p>',
     ]
+    if c.at("plan.json#/schema/name") == "pl94":
+        there = {level: c.number(f"derived#/production/{level}", "up2") for level in ("block", "tract")}
+        there["year"] = c.number("derived#/production/year", "text")
+        place = c.text("derived#/production/place")
+        parts.append(f'<p class="note">{c.say("accuracy.production", place=place, **there)}</p>')
     if not has_intervals:
         return "".join([*parts, f"<p>{c.say('accuracy.without')}</p>"])
     levels = [level["name"] for level in c.at("plan.json#/levels")]

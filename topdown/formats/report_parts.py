@@ -28,6 +28,9 @@ SIZES = (0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_00
 MAP_CLASSES = ("1/20", "1/10", "1/5", "1/2")
 """Where half widths on a map are divided, as shares of the count."""
 MOST_TILES = 400
+PRODUCTION = {"place": "Guernsey County, Ohio", "year": "2010", "block": "1.89", "tract": "2.40"}
+"""Mean absolute error of totals in persons, by level, of the census of a year under the Census Bureau's settings of
+2020: its privacy-protected microdata (vintage 2021-06-08) beside Summary File 1, by `bench/bench_production.py`."""
 NONE = "–"
 WIDTH, HEIGHT, LEFT, BOTTOM = 460, 330, 62, 46
 _BLUE, _GREY, _INK = "#1f5a8a", "#6b6b6b", "#222"

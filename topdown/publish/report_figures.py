@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from topdown.arrays import Ints
 from topdown.formats.caps import read_json
 from topdown.formats.report_pages import report_html
-from topdown.formats.report_parts import BOUNDARIES, MAP_CLASSES, MOST_TILES, SIZES, Outlines
+from topdown.formats.report_parts import BOUNDARIES, MAP_CLASSES, MOST_TILES, PRODUCTION, SIZES, Outlines
 from topdown.model import Geography, Query, sections_of
 from topdown.plan import Plan, PublicContext
 from topdown.privacy.exact_values import fixed
@@ -93,7 +93,7 @@ def derived_figures(release: Path, context: PublicContext, documents: Mapping[st
         `total_noise` of the leaves and of the level with the least; `totals`, how many leaves have no and few records;
         `fit`, areas by level whose total is 20 and 4 times its noise; `sizes`, areas by level and number of records;
         `intervals`, half widths by table and level; `groups`, half widths by level and size of the count; `map`, of
-        one statistic, or none.
+        one statistic, or none; `production`, published errors of another release, for scale.
     """
     plan, certificate = context.plan, documents[CERTIFICATE]
     tables = _PublishedTables(release, context)
@@ -114,6 +114,7 @@ def derived_figures(release: Path, context: PublicContext, documents: Mapping[st
         "intervals": intervals,
         "groups": groups,
         "map": _map(tables) if plan.coverage is not None else None,
+        "production": PRODUCTION,
     }
 
 

@@ -22,6 +22,7 @@ from topdown.formats.report_parts import (
     LANGUAGES,
     MAP_CLASSES,
     MOST_TILES,
+    PRODUCTION,
     REPORT,
     SIZES,
     Outlines,
@@ -184,6 +185,7 @@ class _Figures:
             if has_intervals
             else [],
             "map": self._map() if has_intervals else None,
+            "production": PRODUCTION,
         }
 
     def _noise(self, m: Any) -> dict[str, Any]:
