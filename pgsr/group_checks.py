@@ -129,7 +129,7 @@ def check_choice(files: ReleasedFiles) -> Findings:
 
 
 def choice_of(steady: list[int], part: int, total: int, variance: float) -> tuple[int, int]:
-    """Return columns and rows of a region: those of the least expected error, if it is well below that of columns.
+    """Return columns and rows of a region: those of the least expected error, if it is below that of columns.
 
     Args:
         steady: tail counts of its parent, descending, the last 0.
@@ -147,11 +147,11 @@ def choice_of(steady: list[int], part: int, total: int, variance: float) -> tupl
     row = np.minimum(np.minimum(rho * scale, _root(rho * rho * variance)), column.max())
     whole = float(np.cumsum(column)[-1])
     before, left = np.cumsum(column), float(np.cumsum(row)[-1])
-    best, found = 0.85 * whole, (n, 0)
+    best, found = 0.95 * whole, (n, 0)
     for c in range(1, n):
         left -= float(row[c - 1])
         rows = min(ceil(3.0 * (share * steady[c - 1])) + 10, part)
-        cost = float(before[c - 1]) + left + 3.0 * scale
+        cost = float(before[c - 1]) + left
         if cost < best and 2 * rows <= n - c:
             best, found = cost, (c, rows)
     return found

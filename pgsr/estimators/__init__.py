@@ -28,7 +28,12 @@ if TYPE_CHECKING:
         tree_optimum,
     )
     from pgsr.estimators.kernels_isotonic import exceeds, isotonic_rows, isotonic_rows_real
-    from pgsr.estimators.kernels_paths import choose_columns_and_rows, path_posterior, steady_tails
+    from pgsr.estimators.kernels_paths import (
+        choose_columns_and_rows,
+        path_posterior,
+        steady_tails,
+        weigh_large,
+    )
     from pgsr.estimators.kernels_shrinkage import (
         LEAST_SPREAD,
         PHI_START,

@@ -7,7 +7,7 @@ from math import erf, floor, sqrt, tanh
 from topdown.arrays import FloatTable, Ints, IntTable, IntTableOut, Whole
 
 NOT_RULED_OUT: float = 1e-3
-"""Variance of a number of groups from which on its interval reaches one group at least."""
+"""Variance of a number of groups from which on its interval also holds where there is a group at all."""
 LEAST_VARIANCE: float = 1e-18
 LOGISTIC: float = 0.9068996821171089
 """pi / (2 sqrt 3): turns standard deviations into the argument of tanh in the logistic law."""
@@ -25,6 +25,8 @@ def fill_bounds(
 ) -> None:
     """Fill the bounds of every count [size][node]: the shortest interval with the count and enough probability.
 
+    Enough is `coverage` of all probability, and of that of 1 group or more wherever a group is not ruled out.
+
     Args:
         counts: released.
         mean, variance: [node][size].
@@ -40,11 +42,14 @@ def fill_bounds(
             sd: float = sqrt(max(variance[r, s], LEAST_VARIANCE))
             few: Whole = 0
             enough: Whole = 1
-            while mass_around(count, enough, m, sd, is_normal) < coverage:
+            of_groups: float = 0.0
+            if variance[r, s] > NOT_RULED_OUT:
+                of_groups = 1.0 - mass_below(0.5, m, sd, is_normal)
+            while is_short(count, enough, m, sd, is_normal, coverage, of_groups):
                 few, enough = enough, 2 * enough
             while enough - few > 1:
                 middle = (few + enough) // 2
-                if mass_around(count, middle, m, sd, is_normal) < coverage:
+                if is_short(count, middle, m, sd, is_normal, coverage, of_groups):
                     few = middle
                 else:
                     enough = middle
@@ -60,11 +65,18 @@ def first_of(count: Whole, length: Whole, mean: float) -> Whole:
     return min(max(int(floor(mean - 0.5 * length + 1.0)), count - length + 1), count)
 
 
-def mass_around(count: Whole, length: Whole, mean: float, sd: float, is_normal: Whole) -> float:
-    """Return the probability of that run, cut at 0."""
+def is_short(
+    count: Whole, length: Whole, mean: float, sd: float, is_normal: Whole, coverage: float, of_groups: float
+) -> Whole:
+    """Return 1 where that run, cut at 0, is improbable, or from 1 on too small a part of `of_groups`; 0 elsewhere."""
     first = first_of(count, length, mean)
-    mass = mass_below(first + length - 0.5, mean, sd, is_normal)
-    return mass if first <= 0 else mass - mass_below(first - 0.5, mean, sd, is_normal)
+    end: float = mass_below(first + length - 0.5, mean, sd, is_normal)
+    below: float = mass_below(first - 0.5, mean, sd, is_normal) if first > 0 else 0.0
+    if end - below < coverage:
+        return 1
+    if first <= 0:
+        below = mass_below(0.5, mean, sd, is_normal)
+    return 1 if of_groups > 0.0 and end - below < coverage * of_groups else 0
 
 
 def mass_below(x: float, mean: float, sd: float, is_normal: Whole) -> float:

@@ -21,8 +21,8 @@ import numpy as np
 from pgsr.estimators.kernels_isotonic import pool
 from topdown.arrays import Floats, FloatsOut, FloatTable, Ints, IntsOut, IntTable, Whole
 
-FIXED_COST: float = 3.0
-GAIN: float = 0.85
+GAIN: float = 0.95
+"""Rows are chosen below this part of the expected error of columns alone: their posterior takes longer."""
 MORE_ROWS: float = 3.0
 SPARE_ROWS: Whole = 10
 
@@ -44,6 +44,8 @@ DOUBT_OF_RATIO: float = 0.25
 """Standard errors by which the relative variance is allowed to be larger; set on made-up data."""
 BEYOND: float = 14.0
 """A row's group is sought where its noise is less surprising than exp(-BEYOND)."""
+NOT_LARGE: float = 0.1
+"""Part of the persons past the columns in whose cells groups are not yet large; set on made-up data."""
 
 
 def third_root(x: float) -> float:
@@ -148,7 +150,7 @@ def choose_columns_and_rows(tails: Ints, part: Whole, total: Whole, variance: fl
     for c in range(1, n):
         before += column[c - 1]
         after -= rho[c - 1]
-        cost = before + after + FIXED_COST * scale
+        cost = before + after
         if cost < best:
             k = min(int(ceil(MORE_ROWS * (share * tails[c - 1]))) + SPARE_ROWS, part)
             if 2 * k <= n - c:
@@ -214,6 +216,7 @@ def path_posterior(
     alike: Floats,
     likelihood: Floats,
     end: Floats,
+    large: Floats,
     mean: FloatsOut,
     variance: FloatsOut,
     spread: FloatsOut,
@@ -222,16 +225,18 @@ def path_posterior(
 
     Args:
         answers: columns, rows, corners [size].
-        measured: number of columns, of rows; first cell.
+        measured: number of columns, of rows; first cell; cell where large groups begin, or -1.
         reference: steady tail counts [size + 1], near which paths are sought; the first is the number of groups.
         expected: prior number of groups of each size.
         alike: shape of the gamma law by which the rate of each size differs from the expected one.
         likelihood: of noise 0, 1, ... in proportion to that of 0; the last stands for all beyond.
         end: mean and variance of the tail count of the first cell, from other sources; variance 0 where exact.
+        large: factors on the prior of 0, 1, ... large groups; the last stands for all beyond.
         mean, variance: filled, of tail counts [size + 1].
         spread: filled, variance of the number of groups of each size [size].
     """
-    n, columns, rows, first = answers.shape[0], measured[0], measured[1], measured[2]
+    n, columns, rows = answers.shape[0], measured[0], measured[1]
+    first, begin = measured[2], measured[3]
     reach = likelihood.shape[0] - 1
     low: IntsOut = np.zeros(n + 1, dtype=np.int64)
     start: IntsOut = np.zeros(n + 1, dtype=np.int64)
@@ -307,6 +312,9 @@ def path_posterior(
         observe(
             answers, columns, rows, c, lo, hi, likelihood, c == first, end, kept[used : used + hi - lo + 1]
         )
+        if c == begin:
+            for t in range(lo, hi + 1):
+                kept[used + t - lo] *= large[min(t, large.shape[0] - 1)]
         peak: float = 0.0
         for i in range(used, used + hi - lo + 1):
             peak = max(peak, kept[i])
@@ -334,6 +342,9 @@ def path_posterior(
         lo, w = low[c], width[c]
         moments(kept[start[c] : start[c] + w], back[:w], lo, c, mean, variance)
         observe(answers, columns, rows, c, lo, lo + w - 1, likelihood, c == first, end, back[:w])
+        if c == begin:
+            for i in range(w):
+                back[i] *= large[min(lo + i, large.shape[0] - 1)]
         low_next, n_next, e = low[c + 1], width[c + 1], c + 1 - columns
         for i in range(n_next):
             following[i], first_power[i], second_power[i] = 0.0, 0.0, 0.0
@@ -542,3 +553,53 @@ def fit_alikeness(
         ratio = min(max(ratio, ALMOST_ALIKE), 1.0)
         error = sqrt(2.0 * (noises[b] - noises[a])) / (below[b] - below[a] + usual)
         out[c], doubt[c] = 1.0 / ratio, min(DOUBT_OF_RATIO * error, 1.0 - ratio)
+
+
+def weigh_large(
+    expected: Floats, alike: Floats, columns: Whole, clustering: float, factors: FloatsOut
+) -> Whole:
+    """Fill what a common rate of large groups changes of the prior of their number; return the cell they begin at.
+
+    The prior of independent sizes cannot tell regions with many large groups from regions with none. Both laws of the
+    number are negative binomial with the same mean, and may be surprised at any size. Groups are large where nine in
+    ten of the persons past the columns are.
+
+    Args:
+        expected, alike: see `path_posterior`.
+        columns: measured as such.
+        clustering: relative variance of the number of large groups, beyond that of independent groups.
+        factors: filled, of 0, 1, ... large groups.
+    """
+    n = expected.shape[0]
+    tail: float = 0.0
+    persons: float = 0.0
+    for c in range(n - 1, columns - 1, -1):
+        tail += expected[c]
+        persons += tail
+    begin: Whole = columns
+    passed: float = 0.0
+    while begin < n - 1 and passed + tail < NOT_LARGE * persons:
+        passed += tail
+        tail -= expected[begin]
+        begin += 1
+    mean: float = 0.0
+    apart: float = 0.0
+    for c in range(begin, n):
+        mean += expected[c]
+        apart += expected[c] * expected[c] / alike[c]
+    factors[:] = 1.0
+    if clustering * mean * mean <= apart:
+        return begin
+    old, new = mean * mean / apart, 1.0 / clustering
+    was: float = pow(old / (old + mean), old)
+    now: float = pow(new / (new + mean), new)
+    if was == 0.0:
+        return begin
+    for t in range(factors.shape[0]):
+        surprise: float = 0.0
+        if t > 0:
+            was *= (old + t - 1.0) / t * mean / (old + mean)
+            now *= (new + t - 1.0) / t * mean / (new + mean)
+            surprise = SURPRISE * (n - begin) / (t * t)
+        factors[t] = (now + surprise) / (was + surprise)
+    return begin

@@ -32,6 +32,7 @@ from pgsr.estimators.kernels_paths import (
     path_posterior,
     smooth_density,
     steady_tails,
+    weigh_large,
 )
 from pgsr.estimators.kernels_shrinkage import (
     block_precision,
@@ -307,6 +308,10 @@ UNLIKE = 0.012
 NO_INFORMATION = 1e-4
 """Variance that is added where cells are compared, so that certain ones can be."""
 REACH = 60
+CLUSTERED = 4.0
+"""Times the fitted clustering of large groups: where most regions have none, a gamma law of its moments holds too few
+of them; set on made-up data."""
+MOST_LARGE = 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,6 +448,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
     mean, variance = body.tails, body.variance
     spread, heard = np.empty((tree.n_nodes, n)), np.zeros((tree.n_nodes, n), dtype=np.float32)
     density, of_density, alike, doubt = np.empty(n), np.empty(n), np.full(n, 4.0), np.zeros(n)
+    clustering = 0.0
     for level in range(tree.n_levels):
         here = tree.columns(level)
         scale = sqrt(answers.variance(level) / 2.0)
@@ -452,6 +458,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             fit_alikeness(
                 answers.noisy, answers.choice.columns, totals, tree.parent, mean, bounds, scale, alike, doubt
             )
+            clustering = _clustering_of_large(answers, mean, level)
         for r in range(here.start, here.stop):
             if totals[r] == 0:
                 mean[r] = variance[r] = spread[r] = 0.0
@@ -485,7 +492,11 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             end = np.array([float(totals[r]), 0.0] if first == 0 else [mean[r, first], variance[r, first]])
             if first > 0 and end[1] == 0.0:
                 end[:] = steady[r, first], 0.0
-            measured = np.array([answers.choice.columns[r], answers.choice.rows[r], first])
+            large, from_cell = np.ones(1), -1
+            if answers.choice.rows[r] > 0 and clustering > 0.0:
+                large = np.ones(min(int(totals[r]), MOST_LARGE) + 1)
+                from_cell = weigh_large(expected, alike, answers.choice.columns[r], clustering, large)
+            measured = np.array([answers.choice.columns[r], answers.choice.rows[r], first, from_cell])
             path_posterior(
                 answers.noisy[r],
                 measured,
@@ -494,6 +505,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 alike,
                 likelihood,
                 end,
+                large,
                 mean[r],
                 variance[r],
                 spread[r],
@@ -506,6 +518,32 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             # As far as the prior counts, its own error goes on.
             spread[r, first:] += (pull * pull * of_prior)[first:]
     return Paths(mean, variance, spread, heard)
+
+
+def _clustering_of_large(answers: Answers, tails: Floats, level: int) -> float:
+    """Return the relative variance of a level's numbers of large groups beyond that of independent groups.
+
+    By moments of the persons in the rows, which are many noise scales where a region has large groups at all.
+
+    Args:
+        answers: of every level.
+        tails: posterior mean tail counts of the levels above, [node][size + 1].
+        level: its position, below the root.
+    """
+    tree, choice, totals = answers.tree, answers.choice, answers.totals
+    noise, above, below = answers.variance(level), 0.0, 0.0
+    for g in range(*tree.columns(level - 1).indices(tree.n_nodes)):
+        parts = np.arange(tree.first_child[g], tree.first_child[g + 1])
+        for r in parts[(choice.rows[parts] > 0) & (totals[parts] < totals[g])]:
+            columns, rows, share = choice.columns[r], choice.rows[r], totals[r] / totals[g]
+            past = tails[g, columns:-1]
+            due, square = share * past.sum(), share * (past @ np.arange(1, 2 * len(past), 2))
+            own = answers.noisy[r, columns : columns + rows].sum()
+            by_chance = rows * noise + square * (1.0 - share)
+            worth = (due / (by_chance + due * due)) ** 2
+            above += worth * ((own - due) ** 2 - by_chance)
+            below += worth * due * due
+    return CLUSTERED * max(above / below, 0.0) if below > 0.0 else 0.0
 
 
 def _reconciled(tree: Tree, cumulative: Floats, precision: Floats, totals: Ints) -> Floats:

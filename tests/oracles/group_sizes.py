@@ -143,7 +143,14 @@ def shrink_by_rationals(
 
 
 def path_posterior_by_enumeration(
-    answers: Ints, columns: int, rows: int, total: int, expected: Floats, alike: Floats, scale: float
+    answers: Ints,
+    columns: int,
+    rows: int,
+    total: int,
+    expected: Floats,
+    alike: Floats,
+    scale: float,
+    large: tuple[int, Floats] | None = None,
 ) -> tuple[Floats, Floats, Floats]:
     """Return posterior means and variances of tail counts, and variances of counts, from every histogram.
 
@@ -152,6 +159,7 @@ def path_posterior_by_enumeration(
         columns, rows: how the region was measured.
         total: its number of groups, known.
         expected, alike: means and shapes of the negative binomial prior numbers of groups of each size.
+        large: cell where large groups begin, and factors on the prior of their number.
     """
     n = len(answers)
     prior = np.zeros((n, total + 1))
@@ -170,7 +178,8 @@ def path_posterior_by_enumeration(
         exact += [max(t - rows, 0) for t in tail[columns : n - rows]]
         # The number of groups is known: its column says nothing.
         off = sum(abs(int(a) - e) for a, e in zip(answers[1:], exact[1:], strict=True))
-        weights.append(exp(-off / scale) * prod(prior[c, j] for c, j in enumerate(histogram)))
+        weight = exp(-off / scale) * prod(prior[c, j] for c, j in enumerate(histogram))
+        weights.append(weight if large is None else weight * large[1][tail[large[0]]])
         tails.append(tail)
         counts.append(histogram)
     law = np.array(weights) / sum(weights)

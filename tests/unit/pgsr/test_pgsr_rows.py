@@ -150,7 +150,11 @@ def test_choices_are_alike_where_rows_and_columns_are_near():
     """Sparse large groups under much and little noise: a constant of the rule that is a little off changes some."""
     rng, n_rows, n_cases = np.random.default_rng(5), 0, 400
     for _ in range(n_cases):
-        n, total, spread = int(rng.integers(30, 200)), int(rng.integers(2, 120)), float(rng.uniform(0.05, 60))
+        n, total, spread = (
+            int(rng.integers(30, 200)),
+            int(rng.integers(2, 1200)),
+            float(rng.uniform(0.05, 20)),
+        )
         sizes = np.minimum(1 + rng.pareto(rng.uniform(0.3, 3), total) * 3, n).astype(np.int64)
         steady = (sizes[:, None] > np.arange(n + 1)).sum(axis=0)
         part = int(rng.integers(1, total + 1))

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
-from math import erf, floor, pi, sqrt, tanh
+from math import erf, floor, lgamma, pi, sqrt, tanh
 
 import numpy as np
 import pytest
@@ -30,6 +30,7 @@ from pgsr.estimators import (
     smooth_counts,
     split_bounded,
     steady_tails,
+    weigh_large,
     whole_counts,
     whole_totals,
 )
@@ -182,6 +183,16 @@ def posterior_and_tracking(tree, truth, epsilon, seed):
     ]
 
 
+def posterior_of_rows(tree, truth, epsilon, seed):
+    """Return the estimate with public totals from columns and rows, and which they were."""
+    totals = truth.sum(axis=0)
+    plan = calibrate("tail_rows", tree, Sizes(len(truth)), Budget(epsilon))
+    public = RowsDesign(tree, totals, tuple(map(float, plan.relative_variance)))
+    noisy = all_answers(NoiseSource(seed), measure_exactly("tail_rows", tree, truth), plan, tree, public)
+    found = estimate(mechanism_named("posterior"), tree, noisy, int(totals[0]), "tail_rows", plan, totals)
+    return found, public.choice(noisy)
+
+
 def test_odd_regions_keep_their_own_data():
     """One region under another law must not be made like its many siblings."""
     n = 40
@@ -244,11 +255,59 @@ def test_the_posterior_is_that_of_all_paths(n, total, seed, data):
     reference = np.empty(n + 1, dtype=np.int64)
     steady_tails(answers, columns, rows, total, reference)
     mean, variance, spread = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n)
-    measured, end = np.array([columns, rows, 0]), np.array([float(total), 0.0])
-    path_posterior(answers, measured, reference, expected, alike, likelihood, end, mean, variance, spread)
-    due = path_posterior_by_enumeration(answers, columns, rows, total, expected, alike, scale)
+    begin, large = data.draw(st.integers(-1, n - 1)), rng.uniform(0.2, 5.0, total + 1)
+    measured, end = np.array([columns, rows, 0, begin]), np.array([float(total), 0.0])
+    path_posterior(
+        answers, measured, reference, expected, alike, likelihood, end, large, mean, variance, spread
+    )
+    factors = None if begin < 0 else (begin, large)
+    due = path_posterior_by_enumeration(answers, columns, rows, total, expected, alike, scale, factors)
     for found, right in zip((mean[:n], variance[:n], spread), due, strict=True):
         assert found == pytest.approx(right, abs=2e-4)
+
+
+@given(st.integers(1, 6), st.integers(0, 2**32), st.floats(0.5, 8.0))
+@settings(deadline=None, max_examples=40)
+def test_factors_turn_the_prior_of_large_groups_into_the_clustered_one(n, seed, clustering):
+    """The number of large groups keeps its mean and gets the asked variance; less than it has changes nothing."""
+    rng = np.random.default_rng(seed)
+    expected, alike = rng.uniform(0.1, 1.0, n), rng.uniform(1.0, 6.0, n)
+    factors = np.empty(400)
+    begin = weigh_large(expected, alike, 0, clustering, factors)
+    persons = expected * np.arange(1, n + 1)
+    tails = np.cumsum(expected[::-1])[::-1]
+    assert tails[:begin].sum() < 0.1 * persons.sum() or begin == 0
+    mean = expected[begin:].sum()
+    apart = (expected[begin:] ** 2 / alike[begin:]).sum() / mean**2
+    if clustering <= apart:
+        assert np.array_equal(factors, np.ones(400))
+        return
+    surprise = np.append(0.0, 1e-6 * (n - begin) / np.arange(1, 400) ** 2)
+    independent, clustered = (negative_binomial(mean, 1 / relative) for relative in (apart, clustering))
+    assert factors * (independent + surprise) == pytest.approx(clustered + surprise, rel=1e-6)
+
+
+def negative_binomial(mean, shape):
+    """Return the law of 0 to 399."""
+    number = np.arange(400)
+    ways = np.array([lgamma(shape + j) - lgamma(shape) - lgamma(j + 1) for j in number])
+    return np.exp(ways + shape * np.log(shape / (shape + mean)) + number * np.log(mean / (shape + mean)))
+
+
+def test_regions_without_large_groups_are_told_from_those_with_many():
+    """Of independent sizes, every leaf got some hotels that only a third of them have."""
+    rng = np.random.default_rng(4)
+    tree = tree_of([[-1], [0] * 60])
+    leaves = np.zeros((300, 60), dtype=np.int64)
+    leaves[0] = 300
+    for leaf in range(0, 60, 3):
+        np.add.at(leaves[:, leaf], rng.integers(30, 80, 12), 1)
+    truth = tree.sums(leaves)
+    found, choice = posterior_of_rows(tree, truth, Fraction(1, 10), 3)
+    assert choice.rows[1:].all()
+    large = found.counts[1:, 1:].sum(axis=0)
+    assert np.delete(large, np.arange(0, 60, 3)).sum() <= 25
+    assert large[::3].sum() == pytest.approx(240, abs=24)
 
 
 @pytest.mark.parametrize("shape", ["few large groups", "many groups", "two opposed kinds"])
@@ -265,12 +324,8 @@ def test_the_error_vanishes_with_the_noise(shape):
     if shape == "two opposed kinds":
         leaves[:, ::2] = leaves[::-1, ::2].copy()
     truth = tree.sums(leaves)
-    totals = truth.sum(axis=0)
-    plan = calibrate("tail_rows", tree, Sizes(80), Budget(1000))
-    public = RowsDesign(tree, totals, tuple(map(float, plan.relative_variance)))
-    noisy = all_answers(NoiseSource(1), measure_exactly("tail_rows", tree, truth), plan, tree, public)
-    found = estimate(mechanism_named("posterior"), tree, noisy, int(totals[0]), "tail_rows", plan, totals)
-    assert (shape == "few large groups") <= bool(public.choice(noisy).rows.any())
+    found, choice = posterior_of_rows(tree, truth, Fraction(1000), 1)
+    assert (shape == "few large groups") <= bool(choice.rows.any())
     assert np.array_equal(truth, found.counts)
 
 
@@ -312,13 +367,18 @@ def below(x, mean, sd, noise):
 
 
 def shortest(count, mean, sd, coverage, noise):
-    """Return the shortest run nearest to the mean that holds the count with enough mass, trying every length."""
+    """Return the shortest run nearest to the mean that holds the count with enough mass, trying every length.
+
+    Enough of all mass, and of the mass of 1 group or more.
+    """
     for length in range(1, 10_000):
         starts = range(count - length + 1, count + 1)
         first = min(starts, key=lambda a: (abs(2 * a + length - 1 - 2 * mean), -a))
         mass = below(first + length - 0.5, mean, sd, noise)
+        of_groups = mass - below(max(first, 1) - 0.5, mean, sd, noise)
         mass -= below(first - 0.5, mean, sd, noise) if first > 0 else 0
-        if mass >= coverage:
+        some = sd * sd <= 1e-3 or of_groups >= coverage * (1 - below(0.5, mean, sd, noise))
+        if mass >= coverage and some:
             return max(first, 0), first + length - 1
     raise AssertionError
 
@@ -341,6 +401,19 @@ def test_an_interval_is_the_shortest_around_the_mean_that_holds_the_count(count,
         assert lower[0, 0] <= inside[0]
         assert inside[1] <= upper[0, 0]
         inside = lower[0, 0], upper[0, 0]
+
+
+def test_intervals_hold_among_cells_that_hold_groups():
+    """Most cells of rare sizes are empty: an interval that holds 95 of 100 of all held half of those with groups."""
+    rng, n = np.random.default_rng(6), 40_000
+    mean, sd = rng.uniform(0.05, 0.6, n), rng.uniform(0.4, 0.9, n)
+    truth = np.maximum(np.rint(mean + sd * rng.logistic(size=n) * sqrt(3) / pi), 0).astype(np.int64)
+    posterior = CountPosterior(mean[:, None], sd[:, None] ** 2, np.full(n, 1e6), "geometric")
+    for coverage in COVERAGES:
+        lower, upper = posterior.bounds(np.zeros((1, n), dtype=np.int64), coverage)
+        held = (lower[0] <= truth) & (truth <= upper[0])
+        assert held.mean() >= float(coverage)
+        assert held[truth > 0].mean() >= float(coverage)
 
 
 @pytest.mark.parametrize("noise", ["geometric", "gaussian"])
