@@ -16,6 +16,7 @@ from tests.helpers.small_release import edit_table, reseal, rewrite_table
 from topdown.app import generate_release, solve_release
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
 from topdown.measure import draw, load_records, measure, read_microdata, records_form
+from topdown.model import Attribute, Histogram, Schema, Support
 from topdown.plan import PreparedRun, load_context, load_release_chain, prepare
 from topdown.privacy.ledger import read_book
 from topdown.solve import checkpoint_spans, choose_cut
@@ -146,6 +147,34 @@ def test_another_base_is_found(made, tmp_path: Path, name: str) -> None:
     result = verify(release)
     assert not result.check("base").ok
     assert {f.code for f in result.check("base").findings} <= {"V160", "V161", "V162", "V163"}
+    with pytest.raises(CertificateError) as refused:
+        load_context(release, made[1].context)
+    assert refused.value.code == "V160"
+
+
+def test_what_a_run_prepared_serves_only_its_own_plan(made, tmp_path: Path) -> None:
+    """A run goes on with what it prepared if the folder says the same; another plan is read anew."""
+    _, prepared, release = made
+    assert load_context(release, prepared.context) is prepared.context
+    other, _ = run(make_land(tmp_path, 4))
+    read = load_context(release, other.context)
+    assert read is not other.context
+    assert read.plan.plan_hash == prepared.plan.plan_hash
+
+
+def test_answers_listed_are_those_of_the_cells(made) -> None:
+    """Few cells are sorted, many are marked: an answer left out, or twice, would shift all that follow."""
+    labels = tuple(map(str, range(30)))
+    schema = Schema("wide", "wide", "person", tuple(Attribute(name, labels, ()) for name in "abc"))
+    table = Histogram.build(1, 1, np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64))
+    support = Support(schema, made[1].context.rules, np.zeros(schema.n_cells, np.int64), (table,))
+    for name in ("a * b * c", "b * c", "b", "total"):
+        query = support.query(name)
+        for n in (0, 1, 40, 89, 90, 91, 2_000):
+            cells = np.random.default_rng(n).integers(0, schema.n_cells, n)
+            wanted = sorted(set(query.labels[cells].tolist()))
+            assert support.listed(query, cells).tolist() == wanted
+            assert support.listed(query, cells).tolist() == wanted
 
 
 def test_other_public_facts_of_the_base_are_found(made, tmp_path: Path) -> None:

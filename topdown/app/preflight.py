@@ -356,7 +356,7 @@ def _try_public_side(prepared: PreparedRun, folder: Path, privacy: CertifiedPriv
     write_public_side(folder, prepared, Disk())
     plan_hash = prepared.plan.plan_hash
     try:
-        same = load_context(folder).plan.plan_hash == plan_hash
+        same = load_context(folder, prepared.context).plan.plan_hash == plan_hash
     except TopdownError as error:
         raise _unusable_folder(f"cannot be read back: {error}") from None
     if not same:

@@ -29,6 +29,9 @@ def base_labels(schema: Schema, base: Schema, names: dict[str, str]) -> Ints:
     return np.ascontiguousarray(grid.reshape(-1))
 
 
+_SORTED_AS_MARKED = 300  # answers that are looked through in the time in which one label is sorted
+
+
 @final
 class Support:
     """The cells and answers that a published base table leaves open at every node.
@@ -53,6 +56,7 @@ class Support:
         self._first = np.searchsorted(of_cell[self._order], np.arange(levels[0].n_cells + 1))
         self._queries: dict[str, Query] = {}
         self._marks: dict[int, NDArray[np.bool_]] = {}
+        self._lengths: dict[tuple[int, tuple[str, ...]], Ints] = {}
 
     @cached_property
     def inhabited(self) -> tuple[NDArray[np.bool_], ...]:
@@ -86,17 +90,29 @@ class Support:
 
     def listed(self, query: Query, cells: Ints) -> Ints:
         """Return the answers that some cells have, increasing."""
-        mark = self._marks.setdefault(query.n_answers, np.zeros(query.n_answers, dtype=bool))
-        mark[query.labels[cells]] = True
+        labels = query.labels[cells]
+        if len(labels) * _SORTED_AS_MARKED < query.n_answers:
+            return np.unique(labels).astype(np.int64)
+        mark = self._marks.get(query.n_answers)
+        if mark is None:
+            mark = self._marks.setdefault(query.n_answers, np.zeros(query.n_answers, dtype=bool))
+        mark[labels] = True
         found: Ints = np.flatnonzero(mark)
         mark[found] = False
         return found
 
     def lengths(self, depth: int, queries: tuple[Query, ...]) -> Ints:
-        """Return how many answers are listed: shape (measured nodes, queries)."""
+        """Return how many answers are listed: shape (measured nodes, queries); counted once."""
+        key = depth, tuple(query.name for query in queries)
+        if key not in self._lengths:
+            self._lengths[key] = self._count_listed(depth, queries)
+        return self._lengths[key]
+
+    def _count_listed(self, depth: int, queries: tuple[Query, ...]) -> Ints:
         nodes = np.flatnonzero(self.inhabited[depth])
         out = np.zeros((len(nodes), len(queries)), dtype=np.int64)
         for i, node in enumerate(nodes):
             cells = self.cells(depth, int(node))
             out[i] = [len(self.listed(query, cells)) for query in queries]
+        out.setflags(write=False)
         return out

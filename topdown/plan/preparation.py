@@ -358,20 +358,25 @@ def load_release_chain(release: Path) -> ReleaseChain:
 def load_context(release: Path, same: PublicContext | None = None) -> PublicContext:
     """Read a plan and its public facts back from a release folder; `same` is returned if it turns out to be that.
 
+    The hash of a plan covers the public facts, and of an extension the base's table and manifest: what is read is
+    compared with it, and only then is `same` what the files say.
+
     Raises:
         ConfigError: plan.json is missing, damaged, or was made for other public facts.
     """
     plan, geography, facts = _load_public(release)
+    known = same if same is not None and same.plan.plan_hash == plan.plan_hash else None
     if plan.base is None:
-        if same is not None and same.plan.plan_hash == plan.plan_hash:  # which covers the public facts
-            return same
-        return PublicContext(plan, geography, facts)
+        return known or PublicContext(plan, geography, facts)
     files = BaseFiles.of_extension(release)
     check_same_base(plan, files)
-    rules = ConstraintSystem.from_facts(plan.schema, geography, plan.invariants, facts)
     plans = read_base_plans(files, plan.base)
+    bases = read_base_facts(plans, files, geography)
+    if known is not None:
+        return known
+    rules = ConstraintSystem.from_facts(plan.schema, geography, plan.invariants, facts)
     support = read_support(plan.schema, rules, geography, plans[-1].schema, dict(plan.base.map), files.table)
-    return PublicContext(plan, geography, facts, support, read_base_facts(plans, files, geography))
+    return PublicContext(plan, geography, facts, support, bases)
 
 
 def _load_public(release: Path) -> tuple[Plan, Geography, PublicFacts]:

@@ -14,7 +14,7 @@ from topdown.formats.plan_documents import Verdict, VerdictKind
 from topdown.model import Support, common_refinement
 from topdown.plan import PublicContext
 from topdown.solve.extend.patterns import Patterns
-from topdown.solve.extend.stages import Stage, level_stages
+from topdown.solve.extend.stages import Stage, release_stages
 from topdown.solve.implied.level_verdicts import with_soft
 from topdown.solve.least_squares import MOST_CROSSING, Partition, n_answers
 from topdown.solve.least_squares.structured import check_crossing, nest_answers_by_schema
@@ -26,8 +26,7 @@ def check_stages(context: PublicContext, patterns: Patterns) -> None:
     if support is None:
         raise InternalError("this plan extends no release")
     seen: dict[tuple[object, ...], int] = {}
-    for depth, level in enumerate(context.plan.levels):
-        steps = level_stages(support, level)
+    for depth, (level, steps) in enumerate(zip(context.plan.levels, release_stages(context), strict=True)):
         key = (level.passes, tuple(m.query for m in level.measurements))
         if key not in seen:
             seen[key] = _most_crossing_answers(support, patterns, steps, patterns.tables[0].cell)

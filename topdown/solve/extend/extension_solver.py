@@ -21,7 +21,7 @@ from topdown.solve.extend.stages import (
     Measured,
     Stage,
     StageRows,
-    level_stages,
+    release_stages,
     stage_problem,
     stage_queries,
     stage_rounding,
@@ -278,9 +278,7 @@ def make_extension_solver(
     Args:
         context: plan, public facts and base table. answers: the measurements. patterns: see `find_patterns`.
     """
-    if context.support is None:
-        raise InternalError("this plan extends no release")
-    levels = tuple(level_stages(context.support, level) for level in context.plan.levels)
+    levels = release_stages(context)
     return ExtensionSolver(context, SoftRuleRepair.of_release(context), answers, patterns, levels)
 
 

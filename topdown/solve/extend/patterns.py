@@ -183,7 +183,7 @@ class Patterns:
         return np.asarray((kind >= 0) & self.open[family, key % self.n_patterns, kind])
 
 
-@lru_cache(maxsize=1)  # of one plan they are asked for more than once, and a large schema takes a while
+@lru_cache(maxsize=2)  # of a plan and its preflight's they are asked for more than once, and it takes a while
 def find_patterns(context: PublicContext) -> Patterns:
     """Derive the patterns of a release and its extension from public facts and the base table.
 

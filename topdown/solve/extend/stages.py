@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Floats, Ints
+from topdown.errors import InternalError
 from topdown.model import Query, Support, common_refinement, refines
-from topdown.plan import LevelPlan
+from topdown.plan import LevelPlan, PublicContext
 from topdown.solve.group_constraints import FixedTable, LowerBounds
 from topdown.solve.least_squares import Partition, Problem, SoftRules, Structured
 from topdown.solve.least_squares.structured import inside_supergroups
@@ -28,6 +29,7 @@ class Stage:
         queries: (position among the level's queries, query, weight) it is fitted to.
         rounding: tables of the rounding chain with their weights.
         before, known: partitions of all cells, fixed before it and once it is done: base cells, and tables so far.
+        like: a stage of another level with the same queries, `before` and `known`, if there is one.
     """
 
     table: Query | None
@@ -35,6 +37,7 @@ class Stage:
     rounding: tuple[tuple[Query, int], ...]
     before: Ints
     known: Ints
+    like: Stage | None = None
 
     @cached_property
     def nests(self) -> tuple[bool | None, ...]:
@@ -42,6 +45,8 @@ class Stage:
 
         None for a query that is no such sum. Follows from the schema alone, so it is the same in every split.
         """
+        if self.like is not None:
+            return self.like.nests
         queries = [query for _, query, _ in self.queries]
         found: list[bool | None] = [None] * len(queries)
         chain: list[Query] = []
@@ -62,21 +67,45 @@ class Stage:
         return self.table.labels[cells].astype(np.int64)
 
 
-def level_stages(support: Support, level: LevelPlan) -> tuple[Stage, ...]:
-    """Return the stages of a level: classes with reserves first, then its passes."""
+@lru_cache(maxsize=2)  # of a plan and its preflight's, before anything is spent and when they are solved
+def release_stages(context: PublicContext) -> tuple[tuple[Stage, ...], ...]:
+    """Return the stages of every level of an extension: classes with reserves first, then its passes.
+
+    Partitions of all cells are made once for all levels that have them, and so is what nests.
+    """
+    support = context.support
+    if support is None:
+        raise InternalError("this plan extends no release")
+    known: dict[tuple[str, ...], Ints] = {(): support.of_cell}
+    made: dict[tuple[tuple[str, ...], ...], Stage] = {}
+    return tuple(_level_stages(support, level, known, made) for level in context.plan.levels)
+
+
+def _level_stages(
+    support: Support,
+    level: LevelPlan,
+    known: dict[tuple[str, ...], Ints],
+    made: dict[tuple[tuple[str, ...], ...], Stage],
+) -> tuple[Stage, ...]:
+    """Return the stages of a level; `known` by the tables done, `made` by those and the queries."""
     place = {m.query: i for i, m in enumerate(level.measurements)}
     weight = {m.query: float(1 / m.variance) for m in level.measurements}
     rounding = tuple((support.query(r.table), r.weight) for r in level.rounding)
 
-    def chosen(names: tuple[str, ...]) -> tuple[tuple[int, Query, float], ...]:
-        return tuple((place[name], support.query(name), weight[name]) for name in names)
+    def stage(names: tuple[str, ...], before: tuple[str, ...], done: tuple[str, ...]) -> Stage:
+        queries = tuple((place[name], support.query(name), weight[name]) for name in names)
+        table, like = (support.query(done[-1]) if done else None), made.get((names, done))
+        found = Stage(table, queries, rounding if done else (), known[before], known[done], like)
+        return made.setdefault((names, done), found) if like is None else found
 
-    known = support.of_cell
-    out = [Stage(None, chosen(tuple(place)), (), known, known)]
+    out, before = [stage(tuple(place), (), ())], tuple[str, ...]()
     for step in level.passes:
-        table, before = support.query(step.table), known
-        known = common_refinement(before, table.labels.astype(np.int64))[0]
-        out.append(Stage(table, chosen(step.queries), rounding, before, known))
+        done = (*before, step.table)
+        if done not in known:
+            labels = support.query(step.table).labels.astype(np.int64)
+            known[done] = common_refinement(known[before], labels)[0]
+        out.append(stage(step.queries, before, done))
+        before = done
     return tuple(out)
 
 
