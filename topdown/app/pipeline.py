@@ -257,9 +257,7 @@ def _measure_once(
     report_slow_kernels("topdown", report)
     privacy = clock.run("account", lambda: certified_privacy(prepared.context.policy))
     if not measured_before:
-        report(Event("preflight", 0, 1, "a few areas with made-up people"))
-        clock.run("preflight", lambda: preflight(prepared, out, privacy, _solve_and_publish))
-        report(Event("preflight", 1, 1, "passed, uncharged"))
+        clock.run("preflight", lambda: preflight(prepared, out, privacy, _solve_and_publish, report))
     return privacy, clock.run(
         "measure",
         lambda: measurement.measure(

@@ -47,7 +47,7 @@ from topdown.privacy.ledger import (
     open_ledger,
     with_charge,
 )
-from topdown.progress import silent
+from topdown.progress import Event, Report, silent
 from topdown.publish.publish_release import LEDGER
 from topdown.publish.release_certificate import CERTIFICATE, stated_privacy
 from topdown.publish.release_files import write_manifest
@@ -319,6 +319,7 @@ def preflight(
     out: Path,
     privacy: CertifiedPrivacy,
     solve_and_publish: Callable[[PreparedRun, Path], None],
+    report: Report = silent,
 ) -> None:
     """Write, read back and check what can be known of a release; leave nothing behind.
 
@@ -327,6 +328,7 @@ def preflight(
         out: the release folder; created if missing.
         privacy: what is certified of the release (see `certified_privacy`).
         solve_and_publish: makes a release of a measured folder; called with the miniature's run and its folder.
+        report: called before each part.
 
     Raises:
         TopdownError: what would have failed later; nothing was charged by this run.
@@ -338,12 +340,15 @@ def preflight(
     folder = out / PREFLIGHT_FOLDER
     try:
         folder.mkdir(parents=True)
+        report(Event("preflight", 0, 2, "plan, public files and certificate"))
         _try_public_side(prepared, folder / "public side", privacy)
+        report(Event("preflight", 1, 2, "a few areas with made-up people"))
         _try_miniature(prepared, folder / "miniature", solve_and_publish)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)  # the next run removes what is left
         raise
     remove_preflight(out)
+    report(Event("preflight", 2, 2, "passed, uncharged"))
 
 
 def remove_preflight(out: Path) -> None:

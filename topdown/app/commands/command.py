@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any
@@ -72,9 +72,9 @@ class _HelpFormatter(click.HelpFormatter):
     def __init__(self) -> None:
         super().__init__(width=min(shutil.get_terminal_size().columns, _MOST_COLUMNS) - 2)
 
-    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         """Write names with what they mean."""
-        super().write_dl(rows, min(col_max, max(self.width // 3, _LEAST_NAME)), col_spacing)
+        super().write_dl(list(rows), min(col_max, max(self.width // 3, _LEAST_NAME)), col_spacing)
 
 
 class HelpContext(click.Context):
