@@ -1,10 +1,10 @@
 """Errors and intervals of group sizes on thirteen data sets, beside the better of `tracking` and Kuo et al. (2018).
 
 Run: `python bench/bench_pgsr_outside.py --taxi FOLDER`; FOLDER holds groups.csv.gz and hierarchy.csv of the public taxi
-counts, and is left out if none is given. All other data are made up; `posterior` was tuned on the first ten, the
-last three are held out. Numbers of groups are public, noise is two-sided geometric with equal shares, and the
-distance is in persons at the leaves. `--small` takes smaller versions of the data. The tables are in
-bench/results/pgsr_outside.md.
+counts, and is left out if none is given. All other data are made up. `posterior` was tuned on the first ten, its
+clustering of large groups on hotels too; the other two are held out. Numbers of groups are public, noise is two-sided
+geometric with equal shares, and the distance is in persons at the leaves. `--small` takes smaller versions of the data.
+The tables are in bench/results/pgsr_outside.md.
 """
 
 from __future__ import annotations
