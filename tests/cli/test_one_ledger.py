@@ -48,6 +48,7 @@ def other(run: Path, name: str, *changes: tuple[str, str]) -> Path:
     return path
 
 
+@pytest.mark.slow  # tests/unit/privacy/test_one_ledger.py compares the same sums with all pairs
 def test_everything_released_is_one_number(topdown, capsys, run, check):
     """Losses in several books would each be stated as everything; added up, most of the budget would be wasted."""
     budget = 'rho = "2"'

@@ -106,7 +106,7 @@ def test_parts_drawn_side_by_side_are_never_paid_for_once_and_drawn_twice(under_
     assert found == []
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_pairs_are_charged_like_any_loss(monkeypatch):
     """A crash must not leave a draw whose epsilon is charged and whose delta is not."""
     deltas = {"land": Fraction(1, 6_000), "block": Fraction(1, 4_000)}
