@@ -10,7 +10,7 @@ import json
 import shutil
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -122,22 +122,26 @@ def _done() -> dict[tuple[str, str], Any]:
 
 
 @pytest.fixture
-def _each_plan_once(_done: dict[tuple[str, str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rehearse a plan and state its privacy once: hundreds of cases change the records only, which neither reads."""
+def _each_plan_once(_done: dict[tuple[str, str], Any]) -> Iterator[None]:
+    """Rehearse a plan and state its privacy once: hundreds of cases change the records only, which neither reads.
 
-    def once(module: Any, name: str, plan_hash: Callable[[Any], str]) -> None:
-        work = getattr(module, name)
+    No patch of pytest's, after which caches are emptied: what is remembered here is what was computed.
+    """
 
+    def once(work: Callable[..., Any], plan_hash: Callable[[Any], str]) -> Callable[..., Any]:
         def remembered(first: Any, *rest: Any) -> Any:
-            key = (name, plan_hash(first))
+            key = (work.__name__, plan_hash(first))
             if key not in _done:
                 _done[key] = work(first, *rest)
             return _done[key]
 
-        monkeypatch.setattr(module, name, remembered)
+        return remembered
 
-    once(pipeline, "preflight", lambda prepared: prepared.plan.plan_hash)
-    once(pipeline, "certified_privacy", lambda policy: policy.plan.plan_hash)
+    preflight, certified_privacy = pipeline.preflight, pipeline.certified_privacy
+    pipeline.preflight = once(preflight, lambda prepared: prepared.plan.plan_hash)
+    pipeline.certified_privacy = once(certified_privacy, lambda policy: policy.plan.plan_hash)
+    yield
+    pipeline.preflight, pipeline.certified_privacy = preflight, certified_privacy
 
 
 @pytest.mark.usefixtures("_each_plan_once")
