@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -20,9 +21,6 @@ from topdown.app import EXPORTS, number_up
 
 ROOT = Path(__file__).resolve().parents[2]
 REGISTRY = ROOT.parent / "shared" / "data" / "registry"
-yaml = pytest.importorskip(
-    "yaml", reason="PyYAML is not installed: it comes with the documentation's packages"
-)
 
 
 LIGHT = ("choices", "estimates", "extensions", "plain")
