@@ -24,6 +24,7 @@ NAMED_ONLY = {  # parts of an error, options of a command: each optional, and gi
     "topdown/app/planned.py: plan",
     "topdown/app/resolve_release.py: resolve",
     "topdown/app/trials.py: simulate",
+    "topdown/app/trials.py: synth",
 }
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

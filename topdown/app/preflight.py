@@ -38,6 +38,7 @@ from topdown.plan import (
 from topdown.plan.public_tables import public_sha256
 from topdown.plan.release_chain import BASE_FOLDER, BaseFiles, describe_base, read_support
 from topdown.plan.run_file import InputTable, LedgerTable
+from topdown.practice.synth import people_fitted_to, without_exact
 from topdown.privacy.ledger import (
     Disk,
     LedgerLocation,
@@ -52,7 +53,6 @@ from topdown.publish.publish_release import LEDGER
 from topdown.publish.release_certificate import CERTIFICATE, stated_privacy
 from topdown.publish.release_files import write_manifest
 from topdown.publish.release_tables import PERSONS, write_microdata
-from topdown.solve import AnswersInMemory, make_top_down_solver, solve_tree
 from topdown.solve.extend import find_patterns
 from topdown.verify import CheckResult, verify_planned
 
@@ -85,31 +85,23 @@ PEOPLE = 3  # in every answer that the made-up people are fitted to
 
 def made_up_people(context: PublicContext) -> Histogram:
     """Return people that fit the public facts: what the solver makes of a small answer to every query."""
-    free = PublicContext(
-        replace(context.plan, invariants=replace(context.plan.invariants, exact=())),
-        context.geography,
-        context.facts,
-    )
-    found = _people_fitted_to(free, lambda level: np.full(level.answers_per_node, PEOPLE, dtype=np.int32))
+    free = without_exact(context)
+    found = _people_of_every_area(free, lambda level: np.full(level.answers_per_node, PEOPLE, dtype=np.int32))
     if found.count.any():
         return found
     # A small total, spread over many cells, is rounded to nobody: all of them in one cell then.
     is_open = context.rules.open[-1][np.argmax(context.inhabited[-1])]
     cell = int(np.argmax(is_open[context.rules.class_of_cell]))
-    return _people_fitted_to(free, lambda level: _answers_of_cell(free.plan, level, cell))
+    return _people_of_every_area(free, lambda level: _answers_of_cell(free.plan, level, cell))
 
 
-def _people_fitted_to(context: PublicContext, answers_of: Callable[[LevelPlan], Answers]) -> Histogram:
+def _people_of_every_area(context: PublicContext, answers_of: Callable[[LevelPlan], Answers]) -> Histogram:
     """Return what the solver makes of the same answers at every node of a level."""
-    plan = context.plan
-    nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in context.inhabited)
-    answers = tuple(
-        np.tile(answers_of(level), (len(here), 1)) for here, level in zip(nodes, plan.levels, strict=True)
+    numbers = [int(inside.sum()) for inside in context.inhabited]
+    return people_fitted_to(
+        context,
+        [np.tile(answers_of(level), (n, 1)) for n, level in zip(numbers, context.plan.levels, strict=True)],
     )
-    leaves, _ = solve_tree(
-        make_top_down_solver(context, AnswersInMemory(nodes, answers), {}, tables={}), context, 1, silent
-    )
-    return leaves.whole()
 
 
 def _answers_of_cell(plan: Plan, level: LevelPlan, cell: int) -> Answers:

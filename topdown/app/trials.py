@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import to_builtins
 
 from topdown.app.calls import PathText, checked_language, path_of, public_function, records_source
@@ -22,12 +23,15 @@ from topdown.formats.accuracy_documents import Tune, TunedDeviation, TunedLevel,
 from topdown.formats.decision_pages import simulation_html
 from topdown.formats.strict_toml import exact_text, toml_text
 from topdown.made_up import SIMULATION
+from topdown.measure import records_form
 from topdown.measure.run_ledger import create_run_ledger
-from topdown.output_paths import refuse_existing, refuse_filled, refuse_needed, write_new
+from topdown.output_paths import new_folder, refuse_existing, refuse_filled, refuse_needed, write_new
 from topdown.plan.planning import make_plan
 from topdown.plan.preparation import PublicContext, prepare
 from topdown.practice import simulation as folder
 from topdown.practice.simulation import DEFAULT_SEED, ErrorSums, open_simulation
+from topdown.practice.synth import SynthResult, people_of_plan, write_people
+from topdown.practice.synth.write_census import check_size
 from topdown.practice.synth.write_census import synth as make
 from topdown.practice.tune_shares import Goals, load_goals, tuned_run
 from topdown.practice.tune_shares import best_exact_shares as find_shares
@@ -45,7 +49,6 @@ if TYPE_CHECKING:
     from topdown.inputs import ArrowTable
     from topdown.plan import PreparedRun, RunFile
     from topdown.practice.simulation import Replicate
-    from topdown.practice.synth import SynthResult
     from topdown.solve.tree import LatticeForm
 
 
@@ -281,39 +284,55 @@ def _tuned_deviations(old: PublicContext, new: PublicContext, goals: Goals) -> l
 def synth(
     out: PathText,
     *,
+    run: PathText | None = None,
     people: int = 50_000,
-    schema: str = "pl94",
+    schema: str = "",
     seed: int = 1,
     settings: str = "",
     levels: Sequence[str] = (),
-    release_id: str = "made-up",
+    release_id: str = "",
     force: bool = False,
 ) -> SynthResult:
     """Write made-up records and areas to practise with, their run file and its ledger. Nobody in them is real.
 
-    The same arguments give the same tables on every machine.
+    With `run`, the records alone: people for the areas and public facts of a run file, who keep its rules, to try its
+    plan on before anything is spent. The same arguments give the same tables on every machine.
 
     >>> import topdown
     >>> made = topdown.synth("town", schema="toy", people=400, seed=3)
     >>> made, made.run_file.name
     (SynthResult('town', 400 made-up people), 'run.toml')
+    >>> topdown.simulate(made.run_file, topdown.synth("others", run=made.run_file, people=300).records).replicates
+    1
 
     Args:
         out: folder, made if absent.
-        people: records, 1 to 2^31 - 1.
-        schema: bundled name, or path of a schema file.
+        run: run file whose areas get people; its records are not opened. Not with schema, settings, levels or
+            release_id.
+        people: records, 1 to 2^31 - 1; about as many for a run file, as its rules allow.
+        schema: bundled name, or path of a schema file; pl94 if empty.
         seed: nonnegative; another seed, another census.
         settings: bundled name or path; chosen by the schema if empty.
         levels: level names, root first; those of the settings if empty. "county:10000000" gives the first county
             ten million residents.
-        release_id: id of the release and data set in the run file.
+        release_id: id of the release and data set in the run file; made-up if empty.
         force: replace files that are there.
 
     Raises:
-        ConfigError: C080 a file is there, C065 or C066 a size or level cannot be; or a file is wrong.
+        ConfigError: C080 a file is there, C065 or C066 a size or level cannot be, C005 `run` beside what it says
+            itself; or a file is wrong.
         BudgetError: the ledger that is there belongs to something else.
     """
     folder = path_of(out, "out")
+    if run is not None:
+        if schema or settings or levels or release_id:
+            raise ConfigError(
+                "a run file says itself which schema, settings and levels it has",
+                code="C005",
+                fix="leave them out, or leave the run file out",
+            )
+        return _people_for_run(folder, path_of(run, "run"), people, seed, force=force)
+    schema = schema or "pl94"
     names = ["persons.csv.gz", "blocks.csv.gz", "run.toml"]
     if (
         schema.endswith(".toml")
@@ -321,11 +340,7 @@ def synth(
         and not (path_of(schema, "schema").parent / "settings.toml").exists()
     ):
         names += ["settings.toml", "invariants.toml"]  # may be drafted
-    here = [name for name in names if (folder / name).exists()]
-    if here and not force:
-        raise ConfigError(
-            f"{folder / here[0]} exists", code="C080", fix="give another --out, or replace it with --force"
-        )
+    _refuse_there(folder, names, force=force)
     made = make(
         folder,
         people=people,
@@ -333,8 +348,38 @@ def synth(
         seed=seed,
         settings=settings,
         levels=tuple(levels),
-        release_id=release_id,
+        release_id=release_id or "made-up",
     )
     for run_file in filter(None, (made.base_run_file, made.run_file)):
         create_run_ledger(run_file)
     return made
+
+
+def _refuse_there(folder: Path, names: Sequence[str], *, force: bool) -> None:
+    here = [name for name in names if (folder / name).exists()]
+    if here and not force:
+        raise ConfigError(
+            f"{folder / here[0]} exists", code="C080", fix="give another --out, or replace it with --force"
+        )
+
+
+def _people_for_run(folder: Path, run: Path, people: int, seed: int, *, force: bool) -> SynthResult:
+    """Write people for the areas of a run file; its records and ledger are not opened."""
+    check_size(people, seed)
+    records = folder / "persons.csv.gz"
+    _refuse_there(folder, [records.name], force=force)
+    prepared = prepare(run)
+    refuse_needed(records, "--out", prepared.needed)
+    context, levels = prepared.context, prepared.context.geography.levels
+    made = people_of_plan(context, people, seed)
+    with new_folder(folder, beside_others=True) as part:
+        n_rows = write_people(part / records.name, made, context, records_form(prepared.run), seed)
+    return SynthResult(
+        records,
+        run.parent / prepared.run.input.leaves,
+        run,
+        made.n_records,
+        tuple((level.name, len(level)) for level in levels),
+        made.n_nodes - len(np.unique(made.node)),
+        n_rows,
+    )

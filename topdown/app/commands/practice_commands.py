@@ -31,7 +31,11 @@ if TYPE_CHECKING:
             "topdown synth --out toy/ --schema toy --people 2000 --seed 7",
             "Another schema, size and population.",
         ),
+        ("topdown synth run.toml --out made-up/", "People for the areas of a run file, who keep its rules."),
     ),
+)
+@click.argument(
+    "run", metavar="[RUN.toml]", type=click.Path(path_type=Path, dir_okay=False), required=False, default=None
 )
 @click.option(
     "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where."
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--people", type=click.IntRange(1, 2**31 - 1), default=50_000, show_default=True, help="Records."
 )
-@click.option("--schema", default="pl94", show_default=True, help="Bundled name, or a file ending in .toml.")
+@click.option("--schema", default="", help="Bundled name, or a file ending in .toml; default: pl94.")
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="Another seed, another census."
 )
@@ -52,15 +56,25 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def synth_command(
-    screen: Screen, *, out: Path, people: int, schema: str, seed: int, settings: str, levels: str, force: bool
+    screen: Screen,
+    run: Path | None,
+    *,
+    out: Path,
+    people: int,
+    schema: str,
+    seed: int,
+    settings: str,
+    levels: str,
+    force: bool,
 ) -> int:
     """Write made-up records and areas to practise with.
 
-    The same options give the same tables on every machine. Nobody in them is real.
+    With a run file: records for its own areas and public facts, to try its plan on. The same options give the same
+    tables on every machine. Nobody in them is real.
     """
     names = tuple(name.strip() for name in levels.split(",") if name.strip())
     made = topdown.synth(
-        out, people=people, schema=schema, seed=seed, settings=settings, levels=names, force=force
+        out, run=run, people=people, schema=schema, seed=seed, settings=settings, levels=names, force=force
     )
     screen.document(
         Synth(
@@ -80,7 +94,11 @@ def synth_command(
     screen.pairs(
         [(str(made.records), f"{made.n_rows:,} rows"), (str(made.leaves), f"{made.n_empty:,} areas empty")]
     )
-    if made.base_run_file is not None:
+    if run is not None:
+        screen.next(
+            (f"topdown simulate {run} --truth {made.records} --out try/", "how far off its releases would be")
+        )
+    elif made.base_run_file is not None:
         screen.next(
             (f"topdown generate {made.base_run_file} --out base/", "the release that the other one extends"),
             (

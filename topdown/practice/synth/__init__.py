@@ -8,6 +8,12 @@ from topdown.practice.synth.write_census import SynthResult, synth
 if TYPE_CHECKING:
     from topdown.practice.synth.made_up_people import Crowd, DrawnPeople, Population, people_together
     from topdown.practice.synth.made_up_tree import grow_tree, tree_capacity
+    from topdown.practice.synth.people_for_areas import (
+        people_fitted_to,
+        people_of_plan,
+        without_exact,
+        write_people,
+    )
     from topdown.practice.synth.profile import FacilityShape, LevelShape, Profile, load_profile
     from topdown.practice.synth.public_columns import facility_sizes, housing_of_schema, settle_facilities
     from topdown.practice.synth.repeatable_random import RepeatableRandom, apportion

@@ -274,12 +274,7 @@ def synth(
 
     Cost: about 1.3 s and 4 MB a million people of schema pl94.
     """
-    if not 1 <= people <= MOST_PEOPLE or seed < 0:
-        raise ConfigError(
-            f"cannot make up {people} people with seed {seed}",
-            code="C065",
-            fix=f"give 1 to {MOST_PEOPLE:,} people and a seed of 0 or more",
-        )
+    check_size(people, seed)
     here = Path.cwd()
     noun = load_schema(find("schemas", schema, here))
     profile = load_profile(noun)
@@ -354,6 +349,16 @@ def synth(
         counted.n_rows,
         out / BASE_RUN if base is not None and chosen is not None else None,
     )
+
+
+def check_size(people: int, seed: int) -> None:
+    """Refuse a number of people or a seed that cannot be (ConfigError C065)."""
+    if not 1 <= people <= MOST_PEOPLE or seed < 0:
+        raise ConfigError(
+            f"cannot make up {people} people with seed {seed}",
+            code="C065",
+            fix=f"give 1 to {MOST_PEOPLE:,} people and a seed of 0 or more",
+        )
 
 
 def _largest_leaf(levels: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, int]]:
