@@ -72,8 +72,9 @@ def _of_statement(world: World, one: dict[str, Any]) -> Iterator[str]:
             yield f"{STATED_IN_FULL}: {one['at']} says {text!r}; {world.seen.drawn} was drawn"
     if world.seen.owed() - world.seen.taken > LIMIT and one["whose"] == OFFICE and not _names_a_change(one):
         yield f"{WITHIN_LIMIT}: {one['at']} does not name who let more than {LIMIT} be drawn"
-    if world.mechanism == "optimal" and Fraction(one["charged_delta"]) < DELTA * owed / COST:
-        yield f"{STATED_IN_FULL}: {one['at']} states delta {one['charged_delta']}; {owed} was drawn"
+    delta = Fraction(one.get("charged_delta", 0))  # absent of a ledger that was put back to hold nothing
+    if world.mechanism == "optimal" and delta < DELTA * owed / COST:
+        yield f"{STATED_IN_FULL}: {one['at']} states delta {delta}; {owed} was drawn"
 
 
 def _is_attested(world: World) -> bool:

@@ -60,7 +60,7 @@ def test_the_how_to_page_runs(topdown, tmp_path, capsys):
             said = topdown(*arguments)
             assert said.code == int(expected or 0), said.err
             commands.append(arguments[0])
-    assert commands == ["synth", "simulate", "verify"]
+    assert commands == ["synth", "simulate", "synth", "simulate", "verify"]
     for name in re.findall(r"`(try/[\w/.-]+)`", text):
         assert (tmp_path / name).is_file(), name
     for target in re.findall(r"\]\(([^)#]+)", text):
