@@ -16,7 +16,8 @@ Before anything is spent
     synth          made-up records and areas to practise with, with their run file and ledger
     Schema, Geography   values that a plan is made of without files: Schema.from_lists, Geography.from_table
     Settings, Budget, Invariants   shares and queries, how much in all, what stays exact: what a run file says
-    plan           levels, queries, noise and exact cost (Planned: summary, compare, errors, budget_grid, write)
+    plan           levels, queries, noise and exact cost (Planned: summary, compare, errors, budget_grid, tune,
+                   implied, write)
     simulate       errors by level and query over replicates of a seed, on made-up or public records
     noise          noise for one answer, apart from any release: Gaussian, geometric, or the best there is (Noise)
     account        what mechanisms of any kinds cost together: noise, choices, pure epsilons (Account)

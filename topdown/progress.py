@@ -17,7 +17,8 @@ class Event:
     3
 
     Args:
-        stage: ledger, measure, workers, solve, certify or publish.
+        stage: kernels, base, preflight, ledger, measure, workers, solve, publish, certify, verify, simulate, audit or
+            another short name.
         done, total: units; done == total ends the stage.
         text: what the unit is, or a sentence worth a line ("commit 1 written").
     """

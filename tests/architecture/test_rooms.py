@@ -62,7 +62,7 @@ ADAPTERS = {
     "piqp": {"topdown/solve/backends/quadratic_solvers.py"},
     "clarabel": {"topdown/solve/backends/quadratic_solvers.py"},
     "networkx": {"tests/oracles/networkx_flow.py"},
-    "pandas": {"topdown/app/planned.py", "topdown/app/read_release.py"},
+    "pandas": {"topdown/app/compare_plans.py", "topdown/app/planned.py", "topdown/app/read_release.py"},
     "ray": {"topdown/workers/ray.py"},
     "duckdb": {"topdown/inputs/database_tables.py"},
 }

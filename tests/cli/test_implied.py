@@ -2,6 +2,7 @@
 
 import pytest
 
+from topdown.plan import load_run_file
 from topdown.resources import bundled_root
 from topdown.solve.implied import EXAMPLES
 
@@ -233,3 +234,18 @@ def test_a_crossing_table_of_the_root_is_complete_but_no_flow(topdown, toy, chec
     check(document)
     kinds = [(v["kind"], v["constraints"]) for v in document["verdicts"]]
     assert kinds == [("complete", ["ages"]), ("complete_integral", []), ("complete_integral", [])]
+
+
+def test_of_a_run_file(topdown, check, toy, tmp_path):
+    """Who has a run file need not say again which schema, invariants, levels and leaves it has."""
+    run = toy(tmp_path / "census")
+    leaves = load_run_file(run).input.leaves
+    said = topdown("implied", run, "--json")
+    assert said.code == 0, said.out
+    check(said.document)
+    apart = topdown("implied", "toy", "--schema", "toy", "--leaves", run.parent / leaves, *LAND, "--json")
+    assert said.document == apart.document
+    area = topdown("implied", run, "--node", apart.document["area"]["node"], "--json")
+    assert area.document == said.document
+    assert topdown("implied", run, "--levels", "land,county", "--json").document["code"] == "C005"
+    assert topdown("implied", run, "--node", "nowhere", "--json").document["code"] == "C103"

@@ -16,7 +16,7 @@ import pytest
 from tests.helpers.cluster import cluster, needs_ray
 from topdown.errors import DataError, InternalError
 from topdown.measure import Confidential
-from topdown.workers import Forked, LocalWorker, Workers, tell_nobody, workers_with
+from topdown.workers import Forked, LocalWorker, Workers, forked, tell_nobody, workers_with
 
 Table = dict[int, Callable[[int], int]]  # cannot be pickled: a worker has to inherit it
 SHARED: Table = {0: lambda n: n * n, 1: lambda n: -n}
@@ -204,6 +204,21 @@ def test_one_worker_is_this_process() -> None:
         assert isinstance(workers, LocalWorker)
     with workers_with(SHARED, 2) as workers:
         assert isinstance(workers, Forked)
+
+
+def sleep_a_little(_: Table, seconds: float) -> float:
+    """Work for longer than a moment."""
+    time.sleep(seconds)
+    return seconds
+
+
+def test_who_waits_for_a_process_hears_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A minute without a line looks like a run that hangs."""
+    monkeypatch.setattr(forked, "WAIT_SECONDS", 0.05)
+    heard = []
+    with Forked(SHARED, 2, still_waiting=lambda: heard.append(1)) as workers:
+        assert list(workers.map(sleep_a_little, [0.5, 0.0])) == [0.5, 0.0]
+    assert heard
 
 
 _births = {"seconds": 0.0}

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.tree_census import on_one_pattern
-from topdown.app import mean_deviations, tune
+from topdown import tune
+from topdown.app import mean_deviations
 from topdown.plan import PublicContext, RunFileAnswers, prepare, run_file_text
 from topdown.practice import uniform_deviations
 from topdown.solve import product_query

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
         with_ledger_id,
     )
     from topdown.app.compare_noise import NoiseCompared, certified_split
+    from topdown.app.compare_plans import write_decision
     from topdown.app.help_pages import FAMILIES, TITLES, TOPDOWN_PAGES, pages
+    from topdown.app.implied_constraints import implied_of_leaves, implied_of_levels
     from topdown.app.input_reference import file_tables, key_texts, reference
     from topdown.app.make_release import check_start, measure, run_in_folder, spending
     from topdown.app.noise_law import (
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
         spent_on_exact,
         tuned_for_others,
     )
-    from topdown.app.planned import changes, opened, opened_again, write_decision
+    from topdown.app.planned import changes, opened, opened_again
     from topdown.app.preflight import made_up_extension, made_up_people, make_miniature, write_as_charged
     from topdown.app.private_choice import (
         check_folder,
@@ -83,25 +85,18 @@ if TYPE_CHECKING:
         show_plan,
     )
     from topdown.app.tables_and_intervals import interval, tables
-    from topdown.app.trials import tune, write_simulation
+    from topdown.app.trials import write_simulation
     from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
     from topdown.formats.report_parts import LANGUAGES
-    from topdown.inputs import read_table, text_columns
     from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file, refuse_second_ledger
-    from topdown.model.constraint_system import ConstraintSystem
-    from topdown.model.feasibility import find_contradiction
-    from topdown.model.split_polytopes import public_constraints
     from topdown.plan import read_plan
-    from topdown.plan.drafts import CENSUS_PREFIXES, RunFileAnswers, default_levels, run_file_text
-    from topdown.plan.public_tables import read_public
-    from topdown.plan.run_file import GeographyTable, load_invariants, load_run_file, load_schema
+    from topdown.plan.drafts import RunFileAnswers, default_levels, run_file_text
+    from topdown.plan.run_file import load_run_file, load_schema
     from topdown.plan.settings import load_settings
     from topdown.privacy.accountant.account import account_document, dhc2020_document
     from topdown.privacy.ledger.charged_run import charged_for
     from topdown.privacy.statement import trade_off_svg
     from topdown.publish.release_certificate import certified_loss, first_loss
-    from topdown.solve.implied.area_constraints import node_constraints, node_lines
-    from topdown.solve.implied.level_verdicts import VerdictInputs, judge_levels, verdicts
     from topdown.verify.verify_choice import is_choice
 
 COMMANDS = {

@@ -17,6 +17,7 @@ from topdown.app.calls import (
     records_source,
     require_release,
 )
+from topdown.app.verify_by_solving import report_checks
 from topdown.errors import ConfigError
 from topdown.formats.accuracy_documents import Convergence, Evaluation
 from topdown.formats.caps import read_json
@@ -54,7 +55,7 @@ def verify(
         solve: also solve again what was measured, and compare the records.
         workers: processes for the sections of a large release and for solving, 1 or more; for solving "ray", too, see
             `generate`.
-        report: told about the progress of solving, see `generate`.
+        report: see `generate`.
 
     Returns:
         every check with its findings; `ok` says whether all passed. A failed check is no error.
@@ -72,7 +73,7 @@ def verify(
     if solve:
         return app.verify_and_solve(folder, workers=checked_workers(workers), report=report)
     n_workers = checked_workers(workers)
-    return check(folder, verified_in(n_workers if isinstance(n_workers, int) else 1))
+    return check(folder, verified_in(n_workers if isinstance(n_workers, int) else 1), report_checks(report))
 
 
 @public_function

@@ -107,7 +107,9 @@ def peak_memory_bytes(workers: ExecutorChoice) -> int:
 def check_base(prepared: PreparedRun, base: Path, report: Report = silent) -> None:
     """Refuse an extension whose base fails its verification, was paid for elsewhere, or cannot be extended."""
     report(Event("base", 0, 1, "verifying the base release"))
-    checks = verify(base)
+    checks = verify(
+        base, tell=lambda _, __, text: report(Event("base", 0, 1, f"verifying the base release: {text}"))
+    )
     if not checks.ok:
         raise CertificateError(
             f"the base release {base} fails its verification ({checks.failed})",
@@ -212,7 +214,12 @@ def finish_release(
         ),
     )
     report(Event("certify", 0, 1, "checks"))
-    checks = clock.run("verify", lambda: verify_sealed(out, content))
+    checks = clock.run(
+        "verify",
+        lambda: verify_sealed(
+            out, content, lambda _, __, text: report(Event("certify", 0, 1, f"checks: {text}"))
+        ),
+    )
     report(Event("certify", 1, 1, f"{len(checks.checks)} checks"))
     if not checks.ok:
         raise CertificateError(
@@ -277,10 +284,17 @@ def _try_exact(context: PublicContext, values: dict[str, Ints]) -> None:
         try_exact_statistics(context, values)
 
 
-def _solve_and_publish(prepared: PreparedRun, release: Path) -> None:
+def _solve_and_publish(prepared: PreparedRun, release: Path, report: Report) -> None:
     """Make a release of a measured folder, with one process and no statements about privacy."""
-    solved = _solve_in_workers(release, prepared.context)
-    publish(release, prepared.context, solved.leaves, prepared.ledger_path, numbers=solved.numbers)
+    solved = _solve_in_workers(release, prepared.context, report=report)
+    publish(
+        release,
+        prepared.context,
+        solved.leaves,
+        prepared.ledger_path,
+        numbers=solved.numbers,
+        running=PublishOptions(report),
+    )
 
 
 def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, Solve]:

@@ -48,6 +48,7 @@ from topdown.plan import (
 )
 from topdown.privacy.laws import LAWS
 from topdown.privacy.ledger import LEDGER_VERSION, Opened, over_budget, read_ledger
+from topdown.progress import Event, Report, silent
 from topdown.publish.release_certificate import (
     certified_loss,
     change_statuses,
@@ -464,7 +465,10 @@ class BudgetPoint:
 
 
 def budget_grid(
-    context: PublicContext, epsilons: Sequence[Fraction], delta: Fraction = USUAL_DELTA
+    context: PublicContext,
+    epsilons: Sequence[Fraction],
+    delta: Fraction = USUAL_DELTA,
+    report: Report = silent,
 ) -> tuple[BudgetPoint, ...]:
     """Return error and risk of a plan at the largest budget that keeps each epsilon at delta.
 
@@ -472,6 +476,7 @@ def budget_grid(
         context: a plan that extends no release, with its public facts; the plan's own budget does not matter.
         epsilons: 1 to 20 different ones, exact, 1/1000 .. 100.
         delta: above 0, below 1; a budget of pure epsilon holds for every delta.
+        report: called for every epsilon.
 
     Raises: ConfigError C325 for no, too many or equal epsilons, C005 for an extension or a budget of two numbers, C151
         for an epsilon, C152 for delta, A014 where nothing could be certified.
@@ -485,7 +490,11 @@ def budget_grid(
             code="C325",
             fix="give them once each, as in 1,2,4,8",
         )
-    return tuple(_point(context, epsilon, delta) for epsilon in epsilons)
+    points = list[BudgetPoint]()
+    for epsilon in epsilons:
+        report(Event("plan", len(points), len(epsilons), f"epsilon {epsilon}"))
+        points.append(_point(context, epsilon, delta))
+    return tuple(points)
 
 
 def _point(context: PublicContext, epsilon: Fraction, delta: Fraction) -> BudgetPoint:

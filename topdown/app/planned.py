@@ -1,7 +1,6 @@
 """Plan: a run file with everything public it names, before anything is spent.
 
-`plan.json` is saved here, opened again with its run file, and compared value by value; two plans stand side by
-side; the budget is found that costs at most a given epsilon.
+`plan.json` is saved here, opened again with its run file, and compared value by value.
 """
 
 from __future__ import annotations
@@ -9,29 +8,26 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from topdown.app.calls import PathText, checked_language, leaves_in_memory, path_of, public_function
+from topdown.app.calls import PathText, leaves_in_memory, path_of, public_function
 from topdown.app.compare_noise import BudgetFor, budget_for, compare_noise
+from topdown.app.compare_plans import PlansCompared, compare_plans, frame_of
+from topdown.app.implied_constraints import implied_of_plan
 from topdown.app.plan_summary import budget_grid, expected_errors, plan_summary
 from topdown.app.resource_needs import check_memory
+from topdown.app.tuned_run import TunedRun, tune_run
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.common import Neighbours
-from topdown.formats.decision_pages import AREA_SIZES, decision_html
 from topdown.formats.plan_documents import (
     ChangedValue,
-    ComparedPlan,
-    DeviationBeside,
-    ExpectedAccuracy,
-    PlannedQuery,
+    Implied,
     PlanSummary,
 )
 from topdown.formats.strict_toml import toml_text
@@ -39,22 +35,19 @@ from topdown.inputs import MemoryTable
 from topdown.made_up import refuse_simulation
 from topdown.measure.run_ledger import create_run_ledger
 from topdown.notebook import card
-from topdown.output_paths import refuse_existing, refuse_needed, refuse_release, write_new
+from topdown.output_paths import refuse_needed, refuse_release, write_new
 from topdown.plan import PreparedRun, prepare
 from topdown.plan.plan_values import plan_file, read_plan
 from topdown.plan.preparation import RunOfValues, prepare_values, write_run
 from topdown.plan.settings import Budget
-from topdown.privacy.exact_values import significant, threshold
-from topdown.publish import plan_figures, written
+from topdown.privacy.exact_values import threshold
+from topdown.progress import Report, silent
 from topdown.publish.release_certificate import open_answers
-from topdown.publish.report_figures import TOTAL
-from topdown.publish.table_intervals import is_exact
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from topdown.app.compare_noise import NoiseCompared
-    from topdown.app.plan_summary import ExpectedError
     from topdown.inputs import ArrowTable
     from topdown.model import Geography, Invariants, Schema
     from topdown.plan import Plan
@@ -161,7 +154,7 @@ class Planned:
 
         Cost: that of the estimates' covariances: two seconds for 25,181 leaves.
         """
-        return _frame(asdict(error) for error in expected_errors(self.prepared.context))
+        return frame_of(asdict(error) for error in expected_errors(self.prepared.context))
 
     def budget_grid(self, epsilons: Sequence[Threshold], delta: Threshold = "1e-10") -> pd.DataFrame:
         """Return error and risk at the largest budget that keeps each epsilon at delta; all shares stay.
@@ -178,12 +171,69 @@ class Planned:
         """
         wanted = [threshold(epsilon, "epsilon") for epsilon in epsilons]
         points = budget_grid(self.prepared.context, wanted, threshold(delta, "delta"))
-        return _frame(
+        return frame_of(
             {"epsilon": float(at.epsilon), "budget": str(at.budget), "right_in_100": at.right_in_100}
             | asdict(error)
             for at in points
             for error in at.errors
         )
+
+    def tune(
+        self,
+        out: PathText,
+        *,
+        goals: PathText | None = None,
+        force: bool = False,
+        report: Report = silent,
+    ) -> TunedRun:
+        """Write a run file whose shares make the worst standard deviation, relative to goals, as small as it can be.
+
+        Opens the run file, the public tables and the goals; neither records nor ledger. The budget stays what it is,
+        to the last digit. The search takes the same cells for open in every area; the deviations that are told, before
+        and after, are those of the plans. They are of estimates: what is released must also be whole and at least 0,
+        so simulate before a release.
+
+        >>> import topdown
+        >>> made = topdown.synth("shire", people=100, settings="pl94_2020_tree")
+        >>> topdown.plan(made.run_file).tune("shire/tuned.toml")
+        TunedRun('shire/tuned.toml')
+        >>> topdown.plan("shire/tuned.toml").loss == topdown.plan(made.run_file).loss
+        True
+
+        Args:
+            out: run file to write, in the folder of the plan's own, because its paths are relative to it.
+            goals: file of type topdown.goals; 1 for every table if None.
+            force: replace what is at `out`, which is never the run file.
+            report: see `topdown.generate`.
+
+        Returns: the text of the run file, and the document of `topdown tune --json`.
+
+        Raises:
+            ConfigError: C080 `out` exists, C132 it is a file that the run needs, C213 the plan is not fitted to the
+                tree estimate at every level above the leaves, C214 the goals, C215 `out` lies elsewhere.
+
+        Cost: half a minute for 25,000 leaves.
+        """
+        return tune_run(self.prepared, out, goals=goals, force=force, report=report)
+
+    def implied(self, node: str | None = None) -> Implied:
+        """Return what the invariants mean for an area above the leaves, and for every level whether that is complete.
+
+        >>> import topdown
+        >>> found = topdown.plan("town/run.toml").implied()
+        >>> [(verdict.level, verdict.title) for verdict in found.verdicts][-1]
+        ('block', 'complete and integral')
+
+        Args:
+            node: geocode of the area; the root if None.
+
+        Returns: the `topdown.implied` document.
+
+        Raises:
+            ConfigError: C103 no area has the geocode, C005 the plan extends a release.
+            InfeasibleError: I014 public facts exclude each other.
+        """
+        return implied_of_plan(self.prepared.context, node)
 
     def to_toml(self) -> str:
         """Return the run file of the plan as text; `topdown.plan` of it gives the same plan hash."""
@@ -241,10 +291,6 @@ class Planned:
             head=("level", "areas", "noisy numbers", plan.loss_name),
             note=f"Plan {self.plan_hash[:8]}. Nothing was spent.",
         )
-
-
-def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    return pa.Table.from_pylist(list(rows)).to_pandas()
 
 
 @public_function
@@ -461,170 +507,3 @@ def _type_of_document(path: Path) -> object:
     except (OSError, ValueError):
         return None
     return document.get("type") if isinstance(document, dict) else None
-
-
-@dataclass(frozen=True)
-class PlansCompared:
-    """A plan beside another of the same schema.
-
-    Args:
-        here, there: their summaries.
-        noise: of each measured answer.
-        estimates: mean over the areas of a level; empty unless both plans ask for estimates.
-    """
-
-    here: PlanSummary
-    there: PlanSummary
-    noise: tuple[DeviationBeside, ...]
-    estimates: tuple[DeviationBeside, ...]
-
-    def frame(self) -> pd.DataFrame:
-        """Return both plans side by side: what (noise, estimate), level, query, here and there, in records."""
-        parts = {"noise": self.noise, "estimate": self.estimates}
-        return _frame(
-            {"what": what, "level": one.level, "query": one.query, "here": one.stddev, "there": one.other}
-            for what, rows in parts.items()
-            for one in rows
-        )
-
-    def __repr__(self) -> str:
-        name, parts = self.here.privacy.loss_name, len(self.noise) + len(self.estimates)
-        losses = [of.privacy.loss for of in (self.here, self.there)]
-        return f"PlansCompared({name} {losses[0]} beside {losses[1]}, {parts} deviations in .frame())"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (at.level, at.query, *("-" if x is None else f"{x:.1f}" for x in (at.stddev, at.other)))
-            for at in (self.estimates or self.noise)
-        ]
-        head = ("level", "query", "here", "there")
-        name, loss = (
-            self.here.privacy.loss_name,
-            [of.privacy.loss for of in (self.here, self.there)],
-        )
-        title = f"{name} {loss[0]} beside {name} {loss[1]}: standard deviations in records"
-        return card(title, rows, head=head)
-
-    def document(self) -> ComparedPlan:
-        """Return the part `compared` of the plan's summary."""
-        there = self.there
-        return ComparedPlan(
-            plan_hash=there.plan_hash,
-            title=there.title,
-            settings=there.settings,
-            neighbours=there.neighbours,
-            loss_name=there.privacy.loss_name,
-            loss=there.privacy.loss,
-            certified=there.privacy.certified,
-            n_numbers=sum(level.n_numbers for level in there.levels),
-            needs=there.needs,
-            noise=list(self.noise),
-            estimates=list(self.estimates),
-        )
-
-
-def compare_plans(here: PlanSummary, there: PlanSummary) -> PlansCompared:
-    """Compare the summaries of two plans.
-
-    Raises: ConfigError C005 for plans of two schemas or units, whose queries mean different things.
-    """
-    pairs = {
-        "schema": (here.schema, there.schema),
-        "unit": (here.privacy.unit, there.privacy.unit),
-    }
-    for what, (one, other) in pairs.items():
-        if one != other:
-            raise ConfigError(
-                f"plans of two {what}s are not compared: {one} and {other}",
-                code="C005",
-                fix=f"compare plans of one {what}",
-            )
-    estimates = (_stddev_by_answer(here.accuracy or []), _stddev_by_answer(there.accuracy or []))
-    return PlansCompared(
-        here,
-        there,
-        _matched(_stddev_by_answer(here.queries), _stddev_by_answer(there.queries)),
-        _matched(*estimates) if all(estimates) else (),
-    )
-
-
-Deviations = dict[tuple[str, str], float]  # by level and query
-
-
-def _stddev_by_answer(rows: Sequence[PlannedQuery] | Sequence[ExpectedAccuracy]) -> Deviations:
-    return {(row.level, row.query): row.stddev for row in rows}
-
-
-def _matched(mine: Deviations, others: Deviations) -> tuple[DeviationBeside, ...]:
-    """Return deviations in the order of the first plan, then what the other has besides."""
-    return tuple(
-        DeviationBeside(level=at[0], query=at[1], stddev=mine.get(at), other=others.get(at))
-        for at in mine | others
-    )
-
-
-def write_decision(
-    planned: Planned,
-    out: Path,
-    epsilons: Sequence[Fraction],
-    delta: Fraction,
-    *,
-    other: Planned | None = None,
-    language: str = "en",
-) -> None:
-    """Write the report of a plan before anything is spent: error and risk over a grid of epsilon, as one HTML file.
-
-    Args:
-        planned: extends no release.
-        out: new file.
-        epsilons, delta: see `budget_grid`.
-        other: a plan of the same schema, whose grid stands beside.
-        language: one of the languages of reports.
-
-    Raises:
-        ConfigError: C005 plans of two schemas, or no such language; C080 `out` exists; or as `budget_grid`.
-    """
-    checked_language(language)
-    refuse_existing(out, force=False)
-    if other is not None:
-        planned.compare(other)
-    documents = {
-        "plan.json": json.loads(plan_file(planned.plan)),
-        "derived": plan_figures(planned.plan),
-        "sizes": list(AREA_SIZES),
-        "decision": _grid_document(planned, epsilons, delta),
-        "other": None if other is None else _grid_document(other, epsilons, delta),
-    }
-    write_new(out, decision_html(documents, language, written).encode())
-
-
-def _grid_document(planned: Planned, epsilons: Sequence[Fraction], delta: Fraction) -> dict[str, Any]:
-    points = budget_grid(planned.prepared.context, epsilons, delta)
-    return {
-        "title": planned.plan.release.title,
-        "plan": planned.plan_hash[:8],
-        "delta": str(delta),
-        "points": [
-            {
-                "loss_name": point.loss_name,
-                "budget": str(point.budget),
-                "epsilon": str(point.epsilon),
-                "certified": significant(point.certified_epsilon, 9, up=True),
-                "right_in_100": point.right_in_100,
-                "sentence": point.sentence,
-                "errors": [asdict(error) for error in point.errors],
-                "totals": list(_totals_beside_sizes(planned.plan, point.errors)),
-            }
-            for point in points
-        ],
-    }
-
-
-def _totals_beside_sizes(plan: Plan, errors: Sequence[ExpectedError]) -> Iterator[dict[str, Any]]:
-    """Yield the error of the totals of each level that has one, 0 where they are exact, as a share of every size."""
-    expected = {error.level: error.expected for error in errors if error.query == TOTAL}
-    for depth, level in enumerate(plan.levels):
-        error = 0.0 if is_exact(plan, plan.query(TOTAL), depth) else expected.get(level.name)
-        if error is not None:
-            shares = [significant(Fraction(error) / size, 9, up=True) for size in AREA_SIZES]
-            yield {"level": level.name, "shares": shares}

@@ -215,7 +215,10 @@ _LEDGER = "ledger.jsonl"
 
 
 def make_miniature(
-    prepared: PreparedRun, folder: Path, solve_and_publish: Callable[[PreparedRun, Path], None]
+    prepared: PreparedRun,
+    folder: Path,
+    solve_and_publish: Callable[[PreparedRun, Path, Report], None],
+    report: Report = silent,
 ) -> None:
     """Measure, solve and publish a few leaves of the tree with people made up from what is public.
 
@@ -226,6 +229,7 @@ def make_miniature(
         prepared: of the run; its records and its ledger are not touched.
         folder: is created.
         solve_and_publish: see `preflight`.
+        report: called with the events of its stages.
 
     Raises:
         TopdownError: as measure, solve and publish do.
@@ -244,10 +248,9 @@ def make_miniature(
     small = replace(small, run=structs.replace(run, ledger=structs.replace(run.ledger, id=place.id)))
     if context.bases:
         charge_base(place, context.bases[-1].plan, run.ledger.limits)
-    measure(
-        small, folder / "release", silent, again=True
-    )  # whether it may be is asked of the run's own ledger
-    solve_and_publish(small, folder / "release")
+    # Whether it may be measured is asked of the run's own ledger.
+    measure(small, folder / "release", report, again=True)
+    solve_and_publish(small, folder / "release", report)
 
 
 def _enough(policy: ReleaseChain) -> LedgerTable:
@@ -310,7 +313,7 @@ def preflight(
     prepared: PreparedRun,
     out: Path,
     privacy: CertifiedPrivacy,
-    solve_and_publish: Callable[[PreparedRun, Path], None],
+    solve_and_publish: Callable[[PreparedRun, Path, Report], None],
     report: Report = silent,
 ) -> None:
     """Write, read back and check what can be known of a release; leave nothing behind.
@@ -319,8 +322,9 @@ def preflight(
         prepared: of the run.
         out: the release folder; created if missing.
         privacy: what is certified of the release (see `certified_privacy`).
-        solve_and_publish: makes a release of a measured folder; called with the miniature's run and its folder.
-        report: called before each part.
+        solve_and_publish: makes a release of a measured folder; called with the miniature's run, its folder and what
+            is told of its stages.
+        report: called before each part, and at each step of the miniature.
 
     Raises:
         TopdownError: what would have failed later; nothing was charged by this run.
@@ -334,8 +338,14 @@ def preflight(
         folder.mkdir(parents=True)
         report(Event("preflight", 0, 2, "plan, public files and certificate"))
         _try_public_side(prepared, folder / "public side", privacy)
-        report(Event("preflight", 1, 2, "a few areas with made-up people"))
-        _try_miniature(prepared, folder / "miniature", solve_and_publish)
+        text = "a few areas with made-up people"
+        report(Event("preflight", 1, 2, text))
+        _try_miniature(
+            prepared,
+            folder / "miniature",
+            solve_and_publish,
+            lambda event: report(Event("preflight", 1, 2, f"{text}: {event.stage}")),
+        )
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)  # the next run removes what is left
         raise
@@ -367,10 +377,13 @@ def _try_public_side(prepared: PreparedRun, folder: Path, privacy: CertifiedPriv
 
 
 def _try_miniature(
-    prepared: PreparedRun, folder: Path, solve_and_publish: Callable[[PreparedRun, Path], None]
+    prepared: PreparedRun,
+    folder: Path,
+    solve_and_publish: Callable[[PreparedRun, Path, Report], None],
+    report: Report,
 ) -> None:
     try:
-        make_miniature(prepared, folder, solve_and_publish)
+        make_miniature(prepared, folder, solve_and_publish, report)
     except TopdownError as error:
         raise ConfigError(
             f"a few areas of this release, with made-up people, could not be released: {error}",

@@ -1,4 +1,4 @@
-"""Synth, simulate, tune: make people up, try a plan on them or on public records, find shares that suit it.
+"""Synth and simulate: make people up, and try a plan on them or on public records.
 
 Nothing is ever charged.
 """
@@ -6,8 +6,6 @@ Nothing is ever charged.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,41 +13,30 @@ import numpy as np
 from msgspec import to_builtins
 
 from topdown.app.calls import PathText, checked_language, path_of, public_function, records_source
-from topdown.app.plan_summary import mean_deviations
 from topdown.app.planned import Planned, opened_again
-from topdown.errors import ConfigError, InternalError
+from topdown.errors import ConfigError
 from topdown.formats import json_bytes
-from topdown.formats.accuracy_documents import Tune, TunedDeviation, TunedLevel, TunedQuery
 from topdown.formats.decision_pages import simulation_html
-from topdown.formats.strict_toml import exact_text, toml_text
 from topdown.made_up import SIMULATION
 from topdown.measure import records_form
 from topdown.measure.run_ledger import create_run_ledger
-from topdown.output_paths import new_folder, refuse_existing, refuse_filled, refuse_needed, write_new
-from topdown.plan.planning import make_plan
-from topdown.plan.preparation import PublicContext, prepare
+from topdown.output_paths import new_folder, refuse_filled, refuse_needed, write_new
+from topdown.plan.preparation import prepare
 from topdown.practice import simulation as folder
 from topdown.practice.simulation import DEFAULT_SEED, ErrorSums, open_simulation
 from topdown.practice.synth import SynthResult, people_of_plan, write_people
 from topdown.practice.synth.write_census import check_size
 from topdown.practice.synth.write_census import synth as make
-from topdown.practice.tune_shares import Goals, load_goals, tuned_run
-from topdown.practice.tune_shares import best_exact_shares as find_shares
 from topdown.progress import Event, Report, silent
 from topdown.publish import written
 from topdown.publish.release_files import write_bytes
-from topdown.publish.release_tables import workload
-from topdown.publish.table_intervals import is_exact
 from topdown.resources import report_slow_kernels
 from topdown.solve.solved_parts import Tally
-from topdown.solve.tree.coverage import choose_levels, lattice_form
 
 if TYPE_CHECKING:
     from topdown.formats.accuracy_documents import SimulationErrors
     from topdown.inputs import ArrowTable
-    from topdown.plan import PreparedRun, RunFile
     from topdown.practice.simulation import Replicate
-    from topdown.solve.tree import LatticeForm
 
 
 @public_function
@@ -110,10 +97,11 @@ def simulate(
         truth_is_public=truth_is_public,
     )
     report_slow_kernels("topdown", report)
+    report(Event("simulate", 0, replicates, "replicates"))
     if target is not None:
         folder.begin_simulation_folder(target)
     errors, solved = ErrorSums(simulation), Tally()
-    for replicate in simulation.run(replicates, workers=workers):
+    for replicate in simulation.run(replicates, workers=workers, report=report):
         errors.add(replicate)
         solved.merge(replicate.tally)
         if target is not None and keep:
@@ -135,149 +123,6 @@ def write_simulation(made: SimulationErrors, out: Path, language: str = "en") ->
     checked_language(language)
     documents = {"simulation.json": to_builtins(made)}
     write_new(out, simulation_html(documents, language, written).encode())
-
-
-@dataclass(frozen=True)
-class TunedRun:
-    """A run file with tuned shares, and what they change.
-
-    Args:
-        text: of the run file. document: what `topdown tune --json` prints.
-    """
-
-    text: str
-    document: Tune
-
-
-@public_function
-def tune(run: PathText, out: PathText, *, goals: PathText | None = None, force: bool = False) -> TunedRun:
-    """Write a run file whose shares make the worst standard deviation, relative to goals, as small as it can be.
-
-    Opens the run file, the public tables and the goals; neither records nor ledger. The budget stays what it is, to
-    the last digit. The search takes the same cells for open in every area; the deviations that are told, before and
-    after, are those of the plans. They are of estimates: what is released must also be whole and at least 0, so
-    simulate before a release.
-
-    Args:
-        run: run file with `[estimates] targets = "tree"`.
-        out: run file to write, in the same folder, because its paths are relative to it.
-        goals: file of type topdown.goals; 1 for every table if None.
-        force: replace what is at `out`, which is never the run file.
-
-    Raises:
-        ConfigError: C080 `out` exists, C132 it is a file that the run needs, C213 the plan is not fitted to the tree
-            estimate at every level above the leaves, C214 the goals, C215 `out` lies elsewhere.
-        DataError: a public table breaks a rule.
-        BudgetError: the budget does not add up.
-
-    Cost: half a minute for 25,000 leaves.
-    """
-    source, target = path_of(run, "run"), path_of(out, "out")
-    wished = None if goals is None else path_of(goals, "goals")
-    prepared = prepare(source)
-    refuse_needed(target, "--out", (*prepared.needed, source, *([] if wished is None else [wished])))
-    if target.resolve().parent != source.resolve().parent:
-        raise ConfigError(
-            f"{target} is not in the folder of {source}, to which its paths are relative",
-            code="C215",
-            fix=f"use --out {source.parent / target.name}",
-        )
-    refuse_existing(target, force=force)
-    asked = Goals() if wished is None else load_goals(wished, prepared.plan)
-    found = _tuned_run(prepared, asked, str(source), str(target))
-    write_new(target, found.text.encode("utf-8"), force=force)
-    return found
-
-
-def _tuned_run(prepared: PreparedRun, goals: Goals, source: str, target: str) -> TunedRun:
-    context, plan = prepared.context, prepared.plan
-    form = _lattice_form(context)
-    queries = workload(plan)
-    exact = {
-        (depth, i): is_exact(plan, query, depth)
-        for depth in range(len(plan.levels))
-        for i, query in enumerate(queries)
-    }
-    shares = find_shares(context, form, goals, exact, [query.name for query in queries])
-    run = tuned_run(prepared.run, plan, shares.levels)
-    new = PublicContext(
-        make_plan(run, plan.schema, plan.invariants, context.geography, context.facts),
-        context.geography,
-        context.facts,
-    )
-    if new.plan.loss != plan.loss or choose_levels(new).levels != choose_levels(context).levels:
-        raise InternalError(
-            "tuned shares cost another loss, or leave the tree estimate less than it covered",
-            code="X048",
-            fix="report it with the run file and the public tables; nothing was written",
-        )
-    document = Tune(
-        run_file=source,
-        out=target,
-        plan_hash=new.plan.plan_hash,
-        budget=exact_text(plan.budget),
-        loss=exact_text(plan.loss),
-        compared=shares.compared,
-        levels=_tuned_levels(prepared.run, run, context),
-        deviations=_tuned_deviations(context, new, goals),
-    )
-    head = (
-        f"# Shares tuned for the estimate of the whole tree. Made from {Path(source).name} by topdown tune.\n"
-    )
-    return TunedRun(head + toml_text(run), document)
-
-
-def _lattice_form(context: PublicContext) -> LatticeForm:
-    """Return the lattice form of a plan that is fitted to the tree estimate wherever something is below (C213)."""
-    if not context.plan.fits_tree:
-        why = 'each area is fitted to its own measurements only: [estimates] targets is not "tree"'
-    else:
-        left = [at for at in choose_levels(context).levels[:-1] if at.targets == "own"]
-        why = f"level {left[0].level} is fitted to its own measurements only: {left[0].why}" if left else ""
-    form = lattice_form(context)
-    if why or isinstance(form, str):
-        raise ConfigError(
-            f"shares are tuned for the estimate of the whole tree, and {why or form}",
-            code="C213",
-            fix="use settings with the tree estimate, such as pl94_2020_tree; nothing was written",
-            key=("estimates",) if not context.plan.fits_tree else (),
-        )
-    return form
-
-
-def _tuned_levels(old: RunFile, new: RunFile, context: PublicContext) -> list[TunedLevel]:
-    before, after = ({table.name: table for table in run.level} for run in (old, new))
-    out = []
-    for level in context.plan.levels:
-        was, now = before[level.name], after[level.name]
-        queries = [
-            TunedQuery(
-                query=name,
-                before=exact_text(share),
-                after=exact_text(now.queries[name]) if name in now.queries else "0",
-            )
-            for name, share in was.queries.items()
-        ]
-        out.append(
-            TunedLevel(
-                level=level.name, before=exact_text(was.share), after=exact_text(now.share), queries=queries
-            )
-        )
-    return out
-
-
-def _tuned_deviations(old: PublicContext, new: PublicContext, goals: Goals) -> list[TunedDeviation]:
-    before, after = ({(at.level, at.query): at.stddev for at in mean_deviations(c)} for c in (old, new))
-    return [
-        TunedDeviation(
-            level=level,
-            query=query,
-            goal=exact_text(goals.of.get((level, query), Fraction(1))),
-            before=was,
-            after=after[level, query],
-        )
-        for (level, query), was in before.items()
-    ]
 
 
 @public_function

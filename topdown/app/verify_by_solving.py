@@ -19,7 +19,7 @@ from topdown.inputs import label_positions
 from topdown.measure.released import read_table_rows, released_counts
 from topdown.model import sections_of
 from topdown.plan import PublicContext, load_context
-from topdown.progress import Report, silent
+from topdown.progress import Event, Report, silent
 from topdown.publish.publish_release import verified_in
 from topdown.publish.release_tables import table_path, workload
 from topdown.publish.table_intervals import EstimateSource
@@ -28,6 +28,7 @@ from topdown.solve import SecondSolve, compare_with_published, open_release, sol
 from topdown.solve.second_solve import ComparedSplit
 from topdown.solve.solve_stage import report_lost_workers
 from topdown.verify import Finding, VerifyResult, verify
+from topdown.verify.run_checks import Tell
 from topdown.verify.strict_reader import Findings, verify_result
 from topdown.workers import Executor, ExecutorChoice, open_executor
 
@@ -40,6 +41,11 @@ UNJUDGED = (
     "they may follow from the measurements on other libraries or another processor, but that is not shown"
 )
 SAME_SOFTWARE = "verify it with the versions that certificate.json lists under software"
+
+
+def report_checks(report: Report) -> Tell:
+    """Return what tells which check is made in the way in which stages tell where they are."""
+    return lambda done, total, text: report(Event("verify", done, total, text))
 
 
 def verify_and_solve(release: Path, *, workers: ExecutorChoice = 1, report: Report = silent) -> VerifyResult:
@@ -57,7 +63,9 @@ def verify_and_solve(release: Path, *, workers: ExecutorChoice = 1, report: Repo
         ConfigError: C230-C234 Ray.
     """
     result = verify(
-        release, verified_in(workers if isinstance(workers, int) else 1, report_lost_workers(report))
+        release,
+        verified_in(workers if isinstance(workers, int) else 1, report_lost_workers(report)),
+        report_checks(report),
     )
     start, out = perf_counter(), Findings()
     failed = [check.name for check in result.checks if check.name in NEEDED_TO_SOLVE and not check.ok]

@@ -343,7 +343,7 @@ def audit_by_runs(
         delta: where epsilon is stated.
         false_alarm: probability at most that any true claim fails.
         at_least: pairs, where there are so many.
-        report: told after every pair.
+        report: told as pairs are looked for, and after every pair.
 
     Raises:
         ConfigError: A051 too few or too many runs, A052 no pair.
@@ -356,7 +356,7 @@ def audit_by_runs(
             code="A051",
             fix=f"give --runs from {LEAST_RUNS} to {MOST_RUNS}; 100000 takes a minute or two",
         )
-    pairs, missing = find_pairs(context, at_least=at_least)
+    pairs, missing = find_pairs(context, at_least=at_least, report=report)
     if not pairs:
         raise ConfigError(
             "no pair of made-up neighbours was found that agrees on what is exact and public",

@@ -16,6 +16,7 @@ from topdown.arrays import Bools, Ints
 from topdown.formats.common import SecretKind
 from topdown.model import ConstraintSystem, NeighbourChange, Query, on_axis
 from topdown.plan import PublicContext
+from topdown.progress import Event, Report, silent
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +136,14 @@ class NeighbourPair:
 
 
 def find_pairs(
-    context: PublicContext, *, at_least: int = LEAST_PAIRS
+    context: PublicContext, *, at_least: int = LEAST_PAIRS, report: Report = silent
 ) -> tuple[tuple[NeighbourPair, ...], tuple[tuple[NeighbourChange, AuditedAnswer], ...]]:
     """Choose pairs for every secret that is not disclosed, each query at each level that it can touch.
 
     Args:
         context: plan and public facts; not of an extension.
         at_least: how many pairs, where there are so many.
+        report: called for every secret.
 
     Returns:
         the pairs, and for which secret, level and measurement none was found.
@@ -153,6 +155,7 @@ def find_pairs(
     for change in changes:
         covered: set[AuditedAnswer] = set()
         for target in finder.targets(change):
+            report(Event("audit", 0, at_least, f"pairs that differ in {change.of or change.kind}"))
             if target in covered:
                 continue
             pair = finder.find(change, target)

@@ -48,7 +48,7 @@ from topdown.output_paths import refuse_filled
 from topdown.plan import PreparedRun, PublicContext, read_plan
 from topdown.plan.release_chain import file_sha256
 from topdown.privacy import SimulationBits
-from topdown.progress import silent
+from topdown.progress import Event, Report, silent
 from topdown.publish.release_files import table_of_plan, write_bytes
 from topdown.publish.release_tables import PERSONS, microdata_table
 from topdown.solve import (
@@ -179,23 +179,32 @@ class Simulation:
     parts: tuple[PartPlan, ...]
     solver: TopDownSolver
 
-    def run(self, replicates: int, *, workers: int = 1) -> Iterator[Replicate]:
+    def run(self, replicates: int, *, workers: int = 1, report: Report = silent) -> Iterator[Replicate]:
         """Yield replicates 0 to `replicates` - 1 in order; the same ones with any number of workers.
+
+        Args:
+            workers: processes; several make a replicate each.
+            report: told where the solve of a replicate is that is made in this process, and about once a second while
+                others are waited for.
 
         Raises:
             ConfigError: C005 fewer than one replicate or worker.
         """
         check_replicates(replicates, workers)
         if min(workers, replicates) > 1:
-            return _in_parallel(self, replicates, min(workers, replicates))
-        return (self.replicate(number, workers=workers) for number in range(replicates))
+            return _in_parallel(self, replicates, min(workers, replicates), report)
+        return (
+            self.replicate(number, workers=workers, report=_within_replicate(report, number, replicates))
+            for number in range(replicates)
+        )
 
-    def replicate(self, number: int, *, workers: int = 1) -> Replicate:
+    def replicate(self, number: int, *, workers: int = 1, report: Report = silent) -> Replicate:
         """Return one replicate; its noise depends on seed, number, level and part only."""
+        report(Event("draw", 0, 1))
         noisy = self._draw(number)
         nodes = tuple(np.flatnonzero(inside).astype(np.int64) for inside in self.context.inhabited)
         solver = self.solver.again(AnswersInMemory(nodes, noisy))
-        leaves, tally = solve_tree(solver, self.context, workers, silent)
+        leaves, tally = solve_tree(solver, self.context, workers, report)
         return Replicate(number, leaves.whole(), noisy, tally)
 
     def _draw(self, number: int) -> tuple[NDArray[np.int32], ...]:
@@ -274,9 +283,25 @@ def _opened(
     )
 
 
-def _in_parallel(simulation: Simulation, replicates: int, workers: int) -> Iterator[Replicate]:
-    with workers_with(simulation, workers) as pool:
-        yield from pool.map(Simulation.replicate, range(replicates), WAITING_PER_WORKER * workers)
+def _within_replicate(report: Report, number: int, replicates: int) -> Report:
+    """Return what tells of the stages of a replicate as a part of all."""
+    return lambda event: report(
+        Event("simulate", number, replicates, f"replicate {number + 1}, {event.stage} {event.text}".rstrip())
+    )
+
+
+def _in_parallel(
+    simulation: Simulation, replicates: int, workers: int, report: Report
+) -> Iterator[Replicate]:
+    done = 0
+
+    def still_waiting() -> None:
+        report(Event("simulate", done, replicates, "replicates"))
+
+    with workers_with(simulation, workers, still_waiting=still_waiting) as pool:
+        for replicate in pool.map(Simulation.replicate, range(replicates), WAITING_PER_WORKER * workers):
+            done = replicate.number + 1
+            yield replicate
 
 
 class ErrorSums:

@@ -27,6 +27,7 @@ from topdown.formats.common import Targets
 from topdown.formats.strict_toml import add_location, locating_errors, read_toml
 from topdown.plan import Plan, PublicContext, RunFile
 from topdown.plan.settings import EstimatesTable, LevelTable, Pass
+from topdown.progress import Event, Report, silent
 from topdown.solve import product_query
 from topdown.solve.tree import LatticeForm, axis_factors, open_values, regular_inverse
 
@@ -360,7 +361,9 @@ class WantedDeviations:
     least: tuple[Floats, ...]
 
 
-def best_shares(model: UniformDeviations, start: Sequence[Floats], wishes: WantedDeviations) -> list[Floats]:
+def best_shares(
+    model: UniformDeviations, start: Sequence[Floats], wishes: WantedDeviations, report: Report = silent
+) -> list[Floats]:
     """Return shares of the whole budget, per level one a query, that minimise the largest ratio.
 
     Powers in place of the largest, L-BFGS on logarithms of shares; the same on every run.
@@ -369,6 +372,7 @@ def best_shares(model: UniformDeviations, start: Sequence[Floats], wishes: Wante
         model: deviations by shares.
         start: shares to begin with, positive but where worthless.
         wishes: what is wished.
+        report: called at every step of the search.
 
     Cost: about 300 sweeps; ten seconds for Rhode Island.
     """
@@ -384,6 +388,7 @@ def best_shares(model: UniformDeviations, start: Sequence[Floats], wishes: Wante
         return np.asarray(found / found.sum())
 
     def objective(logs: Floats, exponent: int) -> tuple[float, Floats]:
+        report(Event("tune", EXPONENTS.index(exponent), len(EXPONENTS), "search"))
         ratios = np.zeros_like(wishes.deviations)
 
         def weigh(deviations: Floats) -> Floats:
@@ -456,6 +461,7 @@ def best_exact_shares(
     goals: Goals,
     exact: Mapping[tuple[int, int], bool],
     names: Sequence[str],
+    report: Report = silent,
 ) -> Tuned:
     """Return shares that make the largest of all deviations, relative to goals, as small as they can be.
 
@@ -464,6 +470,7 @@ def best_exact_shares(
         goals: what matters more.
         exact: per index of a level and of a name, whether all its answers are exact by policy.
         names: tables that count.
+        report: called at every step.
 
     Cost: about 300 sweeps of the tree; ten seconds for Rhode Island.
     """
@@ -482,7 +489,7 @@ def best_exact_shares(
         worthless.append(known & (not known.all()))
         finest = np.array([m.query == "detailed" for m in level.measurements])
         least.append(np.where(finest, float(goals.least_detailed), 0.0))
-    found = best_shares(model, start, WantedDeviations(wished, tuple(worthless), tuple(least)))
+    found = best_shares(model, start, WantedDeviations(wished, tuple(worthless), tuple(least)), report)
     return Tuned(_exact_shares(context, found), "tree" if linear is None else "own")
 
 

@@ -230,10 +230,16 @@ def publish(
             context, leaves.whole(), numbers, sections_of(context.geography)
         ):
             hashes.write(path, data)
+            report(Event("publish", 1, _STEPS, path))
     report(Event("publish", 2, _STEPS, f"{len(tables)} tables"))
     hashes.write(LEDGER, ledger_path.read_bytes())
     drawn = {f"measurements/{path}": sha256 for path, sha256 in running.drawn.items()}
-    checked = verify_content(release, verified_in(running.workers, running.lost), drawn | hashes.written)
+    checked = verify_content(
+        release,
+        verified_in(running.workers, running.lost),
+        drawn | hashes.written,
+        lambda _, __, text: report(Event("publish", 2, _STEPS, f"checks: {text}")),
+    )
     refuse_failed_checks(checked)
     report(Event("publish", 3, _STEPS, f"{checked.n_checks} checks"))
     certificate = make_certificate(release, context, checked, privacy, hashes)

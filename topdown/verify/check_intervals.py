@@ -49,6 +49,7 @@ def check_intervals(session: Session, out: Findings) -> str:
     n_rows = n_outside = 0
     for query in plan.workload:
         for level in range(len(tree.names)):
+            session.tell(f"intervals of {query.name}, {tree.names[level]}")
             table = session.table(query, level)
             if table.numbers is None or plan.coverage is None:
                 raise TypeError("a table without intervals was read as one with them")
@@ -65,6 +66,7 @@ def check_intervals(session: Session, out: Findings) -> str:
             n_rows += int(at.free.sum())
             n_outside += int((outside & at.free).sum())
     for at in found.values():
+        session.tell(f"sums of estimates of {at.query.name}, {tree.names[at.level]}")
         _check_children_sums(session, out, at, found)
         _check_finer_sums(session, out, at, found)
     if not out.ok:

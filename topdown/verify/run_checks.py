@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -47,6 +47,13 @@ from topdown.verify.verify_choice import (
     check_choice_result,
     is_choice,
 )
+
+Tell = Callable[[int, int, str], None]
+
+
+def tell_nobody(done: int, total: int, text: str) -> None:
+    """Pass over where a verification is."""
+
 
 ALL_RELEASES = frozenset({"release"})
 CHOICES = frozenset({"choice"})
@@ -121,7 +128,7 @@ def kinds_of(session: Session) -> frozenset[str]:
     return ALL_RELEASES | {kind for kind, has in more.items() if has}
 
 
-def verify(release: Path, each: EachSection = sections_in_order) -> VerifyResult:
+def verify(release: Path, each: EachSection = sections_in_order, tell: Tell = tell_nobody) -> VerifyResult:
     """Check a release from its files alone.
 
     Guarantees: reads nothing outside `release`, follows no symlink, writes nothing, and returns a result for
@@ -130,6 +137,7 @@ def verify(release: Path, each: EachSection = sections_in_order) -> VerifyResult
     Args:
         release: the folder that holds manifest.json.
         each: how the sections of a large release are gone through; what is found does not depend on it.
+        tell: called with how many checks are done, of how many, and what is looked at next.
 
     Returns:
         one result a check, in order; `ok` if every check passed.
@@ -140,31 +148,35 @@ def verify(release: Path, each: EachSection = sections_in_order) -> VerifyResult
     Cost: Rhode Island (50 million noisy numbers, 25,181 blocks) in a few seconds.
 
     """
-    return _run_all(_session(release, each), CHECKS)
+    return _run_all(_session(release, each), CHECKS, tell=tell)
 
 
-def verify_sealed(release: Path, content: VerifyResult) -> VerifyResult:
+def verify_sealed(release: Path, content: VerifyResult, tell: Tell = tell_nobody) -> VerifyResult:
     """Check a release whose content this very run has checked: manifest, privacy, certificate, stamps and report.
 
     Args:
         release: the folder that holds manifest.json.
         content: what `verify_content` found in the same files.
+        tell: see `verify`.
     """
-    return _run_all(_session(release), CHECKS, {check.name: check for check in content.checks})
+    return _run_all(_session(release), CHECKS, {check.name: check for check in content.checks}, tell)
 
 
 def verify_content(
-    release: Path, each: EachSection = sections_in_order, written: Mapping[str, str] | None = None
+    release: Path,
+    each: EachSection = sections_in_order,
+    written: Mapping[str, str] | None = None,
+    tell: Tell = tell_nobody,
 ) -> VerifyResult:
     """Run the checks that need neither certificate nor manifest; their results go into the certificate.
 
     Args:
-        release, each: see `verify`.
+        release, each, tell: see `verify`.
         written: SHA-256 of the files that this very process wrote, by path. Their values are checked as all are; that
             these bytes are the only ones to say them is known of files with such a hash.
     """
     session = replace(_session(release, each), written=written or {})
-    return _run_all(session, [check for check in CHECKS if check.content])
+    return _run_all(session, [check for check in CHECKS if check.content], tell=tell)
 
 
 def verify_planned(release: Path) -> VerifyResult:
@@ -204,14 +216,34 @@ def _session(folder: Path, each: EachSection = sections_in_order) -> Session:
     return Session(folder, each, _AREA_CHECKS)
 
 
+class _ReportError(BaseException):
+    """What was called with the progress raised its cause; passes every check by."""
+
+
 def _run_all(
-    session: Session, checks: Iterable[ListedCheck], done: Mapping[str, CheckResult] | None = None
+    session: Session,
+    checks: Iterable[ListedCheck],
+    done: Mapping[str, CheckResult] | None = None,
+    tell: Tell = tell_nobody,
 ) -> VerifyResult:
     """Run the checks that are for this kind of folder, but for those that are done."""
     start, kinds = perf_counter(), kinds_of(session)
-    for check in checks:
-        if check.of <= kinds:
+    due = [check for check in checks if check.of <= kinds]
+
+    def tell_text(text: str) -> None:
+        try:
+            tell(len(session.results), len(due), text)
+        except Exception as error:  # of the caller's own code, and no finding about the release
+            raise _ReportError from error
+
+    session.tell = tell_text
+    try:
+        for check in due:
+            tell_text(check.name)
             known = (done or {}).get(check.name)
             session.results.append(known or run_check(session, check.name, check.run))
+        tell_text(f"{len(due)} checks")
+    except _ReportError as raised:
+        raise (raised.__cause__ or raised) from None
     not_checked = NOT_CHECKED if kinds == CHOICES else NOT_SOLVED
     return verify_result(session.results, perf_counter() - start, (not_checked,))

@@ -90,6 +90,7 @@ class Session:
         results: checks done so far, in order.
         hashes: SHA-256 of the files hashed so far, by path.
         written: of the files that this very process wrote, by path: see `ParquetTable`.
+        tell: called with what is looked at next.
 
     """
 
@@ -99,6 +100,7 @@ class Session:
     results: list[CheckResult] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
     written: Mapping[str, str] = field(default_factory=dict)
+    tell: Callable[[str], None] = lambda _: None
     once: LoadedOnce = field(default_factory=LoadedOnce)
 
     @property
@@ -367,7 +369,8 @@ def check_all_sections(session: Session) -> SectionFindings:
     cuts, looked = session.cuts, SectionFindings()
     sums: list[tuple[Ints, Ints]] = []
     tables: dict[str, list[tuple[Ints, Ints]]] = {}
-    for one in session.each(check_section, session, cuts.n_sections):
+    for number, one in enumerate(session.each(check_section, session, cuts.n_sections), 1):
+        session.tell(f"records and tables, section {number} of {cuts.n_sections}")
         looked.add(one)
         sums += [] if one.given is None else [one.given]
         for name, at in one.below.items():

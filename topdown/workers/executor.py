@@ -99,7 +99,10 @@ def executor_size(place: Executor) -> int:
 
 @contextmanager
 def workers_with(
-    shared: Shared, place: Executor, lost: ReportLoss = tell_nobody
+    shared: Shared,
+    place: Executor,
+    lost: ReportLoss = tell_nobody,
+    still_waiting: Callable[[], None] | None = None,
 ) -> Iterator[Workers[Shared]]:
     """Open workers that hold a value: a cluster's, processes of this machine, or 1, which is this process.
 
@@ -107,13 +110,14 @@ def workers_with(
         shared: what each worker holds.
         place: where.
         lost: told one sentence about each worker that is lost.
+        still_waiting: called about once a second while a result of a process of this machine is waited for.
     """
     if not isinstance(place, int):
         yield place.workers(shared, lost)
     elif place == 1:
         yield LocalWorker(shared)
     else:
-        with Forked(shared, place, lost) as workers:
+        with Forked(shared, place, lost, still_waiting) as workers:
             yield workers
 
 

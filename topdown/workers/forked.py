@@ -6,7 +6,7 @@ import gc
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -26,6 +26,7 @@ from topdown.workers.tasks import (
 Shared = TypeVar("Shared")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+WAIT_SECONDS = 1.0
 _held: Any = None  # the shared value; set in forked workers only, which are given it as they start
 
 
@@ -36,11 +37,18 @@ class Forked(RemoteWorkers[Shared]):
         shared: inherited, never pickled; what the caller changes in it later is not seen.
         n: processes.
         lost: told about each process that was killed; all processes are started anew then.
+        still_waiting: called about once a second while a result is waited for.
     """
 
-    def __init__(self, shared: Shared, n: int, lost: ReportLoss = tell_nobody) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        n: int,
+        lost: ReportLoss = tell_nobody,
+        still_waiting: Callable[[], None] | None = None,
+    ) -> None:
         super().__init__(shared, lost)
-        self._shared, self._n = shared, n
+        self._shared, self._n, self._still_waiting = shared, n, still_waiting
         self._others = set(multiprocessing.active_children())
         self._executor = self._start()
 
@@ -68,6 +76,8 @@ class Forked(RemoteWorkers[Shared]):
         if answer is None:
             raise WorkerLostError
         try:
+            while self._still_waiting is not None and not wait([answer], WAIT_SECONDS).done:
+                self._still_waiting()
             return answer.result()
         except BrokenProcessPool:
             raise WorkerLostError from None

@@ -82,9 +82,12 @@ class _Clock:
         return self.now
 
 
-def _progress(*, live: bool, width: int = 80, colour: bool = True) -> tuple[Progress, io.StringIO, _Clock]:
+def _progress(
+    *, live: bool, width: int = 80, colour: bool = True, patience_seconds: float = 0.0
+) -> tuple[Progress, io.StringIO, _Clock]:
     stream, clock = io.StringIO(), _Clock()
-    return Progress(Painter(stream, StreamLook(width, colour, live=live)), clock=clock), stream, clock
+    painter = Painter(stream, StreamLook(width, colour, live=live))
+    return Progress(painter, clock=clock, patience_seconds=patience_seconds), stream, clock
 
 
 def test_bars_end_on_their_own_line():
@@ -124,12 +127,12 @@ def test_bars_fit(width):
 
 
 def test_logs_are_lines_with_time_and_values():
-    """Without a terminal: start, end, and a line every ten seconds; never a cursor movement."""
+    """Without a terminal: start, end, and a line a second; never a cursor movement."""
     progress, stream, clock = _progress(live=False)
     progress(Event("solve", 0, 100, "tract"))
-    for second in range(1, 25):
-        clock.now = float(second)
-        progress(Event("solve", second, 100, "tract"))
+    for step in range(1, 25):
+        clock.now = step / 10
+        progress(Event("solve", step, 100, "tract"))
     progress(Event("solve", 100, 100, "block"))
     lines = stream.getvalue().splitlines()
     assert [re.search(r"event=(\w+)", line).group(1) for line in lines] == [
@@ -139,8 +142,23 @@ def test_logs_are_lines_with_time_and_values():
         "end",
     ]
     assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ stage=solve event=", line) for line in lines)
-    assert lines[-1].endswith("seconds=24.0")
+    assert lines[-1].endswith("seconds=2.4")
     assert "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_quick_command_shows_its_result_alone(live):
+    """`verify` of a small release would end in a screen of bars, not of checks."""
+    progress, stream, clock = _progress(live=live, patience_seconds=0.5)
+    progress(Event("verify", 0, 2, "plan"))
+    clock.now = 0.4
+    progress(Event("verify", 1, 2, "ledger"))
+    assert not stream.getvalue()
+    clock.now = 0.6
+    progress(Event("verify", 1, 2, "records"))
+    progress.close()
+    assert "records" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[2K" if live else "\n")
 
 
 def test_event_stream_is_json_lines():

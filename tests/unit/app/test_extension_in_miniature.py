@@ -15,6 +15,7 @@ from tests.helpers.tiny_extension import SCHEMA, draw_world
 from topdown.app import made_up_extension, make_miniature, solve_release
 from topdown.errors import InfeasibleError
 from topdown.plan import PreparedRun, load_context, prepare
+from topdown.progress import Report, silent
 from topdown.publish import publish
 from topdown.solve.extend import find_patterns
 from topdown.verify import verify_content
@@ -76,7 +77,7 @@ def test_an_extension_is_made_in_miniature(tmp_path: Path) -> None:
     assert before == (tmp_path / "ledger.jsonl").read_bytes()
 
 
-def finish(prepared: PreparedRun, release: Path) -> None:
+def finish(prepared: PreparedRun, release: Path, _: Report = silent) -> None:
     """Solve and publish a measured folder."""
     leaves, _ = solve_release(release)
     publish(release, load_context(release), leaves, prepared.ledger_path)

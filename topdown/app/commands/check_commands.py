@@ -17,7 +17,6 @@ from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, WARN, Chunk, Column, Span, bold, dim, numbers
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
-from topdown.progress import silent
 
 if TYPE_CHECKING:
     from topdown.formats.accuracy_documents import CutAreas, IntervalsOfUnion
@@ -123,9 +122,8 @@ def verify_command(screen: Screen, release: Path, *, everything: bool, solve: bo
     how = "Solves again what was measured." if solve else "Needs no confidential data and no solver."
     screen.say(f"Reads only the files of {release}. {how}")
     screen.blank()
-    with follow(screen) as progress:
-        report = progress if solve else silent
-        result = topdown.verify(release, solve=solve, workers=executor, report=report)
+    with follow(screen, patient=not solve) as progress:
+        result = topdown.verify(release, solve=solve, workers=executor, report=progress)
     return show_verified(screen, result, release, everything=everything)
 
 

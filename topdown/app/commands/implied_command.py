@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import UNSET, structs
 
+import topdown
 from topdown import app
 from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
@@ -21,115 +20,16 @@ from topdown.formats.plan_documents import (
     Implied,
     RefusedTable,
     TitledVerdict,
-    Verdict,
-    VerdictKind,
 )
-from topdown.resources import find
 from topdown.solve.implied.linear_systems import eliminate, equivalent, row_text, system_lines
 from topdown.solve.implied.worked_examples import EXAMPLES
 
 if TYPE_CHECKING:
     from topdown.formats.plan_documents import ExampleName
-    from topdown.model import Geography, PublicFacts
     from topdown.solve.implied import Example
 
 
-MOST_LIMITS = 20
 MOST_ROWS = 12
-_TITLES: dict[VerdictKind, str] = {
-    "complete_integral": "complete and integral",
-    "complete": "complete, integrality not guaranteed",
-    "always_splits": "always splits, narrower than complete",
-    "not_guaranteed": "not guaranteed",
-    "refused": "refused",
-}
-
-
-LEVELS_FIX = "give every level with the characters of its geocodes: --levels land:1,county:2,block:4"
-
-
-def read_geography(path: Path, levels: str | None, columns: tuple[str, ...]) -> tuple[Geography, PublicFacts]:
-    """Read a public leaf table and build the tree.
-
-    Args:
-        path: as input.leaves of a run file.
-        levels: `name:characters` from the root to the leaves, without characters for census names; if None, those of
-            the census spine that fit geocodes of 15 characters.
-        columns: public columns the invariants need.
-
-    Raises:
-        ConfigError: C102 levels that are not understood. DataError: see `plan.public_tables.read_public`.
-    """
-    if levels is None:
-        code = str(app.read_table(path, app.text_columns("geocode"), ignored=None).text("geocode")[0])
-        if len(code) != app.CENSUS_PREFIXES["block"]:
-            raise ConfigError(
-                f"the geocodes of {path} are not those of census blocks, so the levels are unknown",
-                code="C102",
-                fix=LEVELS_FIX,
-            )
-        names = tuple(name for name in app.CENSUS_PREFIXES if name != "us")
-        lengths = tuple(app.CENSUS_PREFIXES[name] for name in names)
-    else:
-        parts = [part.strip().partition(":") for part in levels.split(",")]
-        names = tuple(name for name, _, _ in parts)
-        known = [length or str(app.CENSUS_PREFIXES.get(name, "")) for name, _, length in parts]
-        wrong = next((n for n, length in zip(names, known, strict=True) if not length.isdigit()), None)
-        if wrong is not None:
-            raise ConfigError(
-                f"--levels does not say how many characters of the geocode name a {wrong}",
-                code="C102",
-                fix=LEVELS_FIX,
-            )
-        lengths = tuple(int(length) for length in known)
-    if list(lengths) != sorted(set(lengths)) or len(set(names)) != len(names):
-        raise ConfigError("--levels must go from the root to the leaves", code="C102", fix=LEVELS_FIX)
-    table = app.GeographyTable(levels=names, prefix_lengths=lengths)
-    return app.read_public(path, table, columns, Path.cwd(), ignored=None)
-
-
-def find_node(geography: Geography, geocode: str | None) -> tuple[int, int]:
-    """Return (depth, index) of an area, the root if no geocode is given; the highest if several have the code.
-
-    Raises:
-        ConfigError: C103 no area has it.
-    """
-    if geocode is None:
-        return 0, 0
-    for depth, level in enumerate(geography.levels):
-        if geocode in level.codes:
-            return depth, level.codes.index(geocode)
-    known = [code for level in geography.levels for code in level.codes]
-    near = get_close_matches(geocode, known, n=3) or known[:3]
-    raise ConfigError(
-        f"no area has the geocode {geocode!r}", code="C103", fix=f"for example: {', '.join(near)}"
-    )
-
-
-def judge_area(
-    schema_name: str, invariants_name: str, path: Path, levels: str | None, geocode: str | None
-) -> tuple[str, tuple[Verdict, ...], Area | None]:
-    """Read everything; return the invariants' name, the verdicts, and the area's constraints unless refused.
-
-    Raises:
-        TopdownError: a file, level or geocode is wrong, or public facts exclude each other (I014).
-    """
-    schema = app.load_schema(find("schemas", schema_name, Path.cwd()))
-    invariants = app.load_invariants(find("invariants", invariants_name, Path.cwd()), schema)
-    geography, facts = read_geography(path, levels, invariants.columns)
-    depth, node = find_node(geography, geocode)
-    judged = app.judge_levels(schema, invariants, geography, facts)
-    if any(v.kind == "refused" for v in judged):
-        return invariants.name, judged, None
-    rules = app.ConstraintSystem.from_facts(schema, geography, invariants, facts)
-    found = app.find_contradiction(schema, geography, invariants, facts, {}, rules=rules)
-    if found is not None:
-        raise found.error()
-    ground = app.VerdictInputs(
-        schema, invariants, rules, app.public_constraints(schema, invariants, geography, rules), ()
-    )
-    area = app.node_constraints(ground, facts.columns, depth, node, most_limits=MOST_LIMITS)
-    return invariants.name, judged, area
 
 
 def show_area(screen: Screen, area: Area) -> None:
@@ -206,10 +106,11 @@ NAMES = ("college-town", "two-by-two", "appendix", "seven-counties")
             "topdown implied pl94_2020 --schema pl94 --leaves blocks.csv.gz --node 44007",
             "Print those of one area with its numbers; without --node, of the root.",
         ),
+        ("topdown implied run.toml --node 44007", "Print those of one area of a run file."),
         ("topdown implied --example college-town", "Work through an example of the paper."),
     ),
 )
-@click.argument("invariants", required=False)
+@click.argument("invariants", required=False, metavar="[RUN.toml|INVARIANTS]")
 @click.option("--schema", "schema_name", metavar="NAME", help="Schema of the invariants.")
 @click.option(
     "--levels", metavar="A,B,C", help="All levels from the root to the leaves; A:2,B:5,... with --leaves."
@@ -234,80 +135,62 @@ def implied_command(
 ) -> int:
     """Show what invariants imply for areas above the leaves.
 
-    Says per level whether the constraints are complete and integral, and why. Reads public tables only. INVARIANTS
-    and NAME are bundled names or files ending in .toml.
+    Says per level whether the constraints are complete and integral, and why. Reads public tables only. With a run
+    file: of its own invariants and areas. INVARIANTS and NAME are bundled names or files ending in .toml.
     """
     if (invariants is None) == (example is None):
         raise ConfigError(
-            "give either INVARIANTS or --example",
+            "give either a run file, INVARIANTS or --example",
             code="C005",
             fix="look at the examples: topdown implied --help",
         )
     if example is not None:
         return _show_example(screen, example)
+    source = Path(str(invariants))
+    if schema_name is None and source.is_file():
+        if levels is not None or leaves is not None:
+            raise ConfigError(
+                "--levels and --leaves are of invariants with --schema; a run file has its own",
+                code="C005",
+                fix="leave them out",
+            )
+        return _show_implied(screen, topdown.plan(source).implied(node))
     if schema_name is None:
         raise ConfigError(
-            "INVARIANTS need --schema", code="C005", fix="add --schema NAME, the schema they are written for"
+            "INVARIANTS need --schema",
+            code="C005",
+            fix="add --schema NAME, the schema they are written for, or give a run file",
         )
     if leaves is not None:
-        return _implied_of_area(screen, str(invariants), schema_name, levels, leaves, node)
+        return _show_implied(
+            screen, app.implied_of_leaves(schema_name, str(invariants), leaves, levels, node)
+        )
     if node is not None:
         raise ConfigError(
-            "--node needs --leaves",
+            "--node needs --leaves or a run file",
             code="C005",
             fix="add --leaves LEAVES, the public table of the leaves",
         )
-    return _chosen_invariants(screen, str(invariants), schema_name, levels)
+    return _show_implied(screen, app.implied_of_levels(schema_name, str(invariants), levels))
 
 
-def _chosen_invariants(screen: Screen, name: str, schema_name: str, levels: str | None) -> int:
-
-    schema = app.load_schema(find("schemas", schema_name, Path.cwd()))
-    found = app.load_invariants(find("invariants", name, Path.cwd()), schema)
-    if levels is None:
-        exact = dict.fromkeys(e.level for e in found.exact)
-        names = ["levels above", *exact, "levels below"] if exact else ["all levels"]
-        table = next((e for e in found.exact if e.query != "total"), None)
-        if table is not None:  # what it means depends on how far down its level is
-            raise ConfigError(
-                f"{table.name!r} keeps a table exact, so the verdict depends on the levels",
-                code="C005",
-                fix="add --levels A,B,C, all levels from the root to the leaves",
-            )
-    else:
-        names = [part.strip().partition(":")[0] for part in levels.split(",")]
-    judged = app.verdicts(schema, found, names)
-    lines = app.node_lines(schema, found, judged)
-    screen.document(Implied(invariants=found.name, constraints=lines, verdicts=_titled(judged)))
-    screen.heading("Constraints", " of an area above the leaves; sums run over its leaves")
-    _show_lines(screen, lines)
-    _show_verdicts(screen, found.name, judged)
+def _show_implied(screen: Screen, made: Implied) -> int:
+    screen.document(made)
+    judged = made.verdicts or []
+    if made.area:
+        show_area(screen, made.area)
+    elif made.constraints:
+        screen.heading("Constraints", " of an area above the leaves; sums run over its leaves")
+        _show_lines(screen, made.constraints)
+    _show_verdicts(screen, made.invariants or "", judged)
     return EXIT_OK
 
 
-def _implied_of_area(
-    screen: Screen, name: str, schema_name: str, levels: str | None, leaves: Path, node: str | None
-) -> int:
-    found, judged, area = judge_area(schema_name, name, leaves, levels, node)
-    screen.document(
-        Implied(
-            invariants=found,
-            constraints=[] if area is None else area.lines,
-            verdicts=_titled(judged),
-            area=area or UNSET,
-        )
-    )
-    if area is not None:
-        show_area(screen, area)
-    _show_verdicts(screen, found, judged)
-    return EXIT_OK
-
-
-def _show_verdicts(screen: Screen, name: str, judged: tuple[Verdict, ...]) -> None:
+def _show_verdicts(screen: Screen, name: str, judged: list[TitledVerdict]) -> None:
     screen.heading("Verdict", " by level")
     screen.table(
         [Column("level"), Column("promise"), Column("by")],
-        [[v.level, _TITLES[v.kind], ", ".join(v.theorems) or "-"] for v in judged],
+        [[v.level, v.title, ", ".join(v.theorems) or "-"] for v in judged],
     )
     screen.blank()
     sentences: dict[str, list[str]] = {}
@@ -329,10 +212,6 @@ def _show_verdicts(screen: Screen, name: str, judged: tuple[Verdict, ...]) -> No
         )
         screen.blank()
     screen.last(f"{name}: {said}", symbol="")
-
-
-def _titled(judged: tuple[Verdict, ...]) -> list[TitledVerdict]:
-    return [TitledVerdict(**structs.asdict(verdict), title=_TITLES[verdict.kind]) for verdict in judged]
 
 
 def _show_example(screen: Screen, name: ExampleName) -> int:

@@ -15,6 +15,7 @@ from topdown.app.commands.command import command
 from topdown.app.commands.options import base_option
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
+from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import Column, bold, numbers
 from topdown.errors import EXIT_OK
 
@@ -119,7 +120,14 @@ def plan_command(
     other = None if compare is None else topdown.plan(compare)
     beside = None if other is None else planned.compare(other)
     if page is not None:
-        app.write_decision(planned, page, *app.grid_of_wish(grid), other=other)
+        with follow(screen, patient=True) as progress:
+            app.write_decision(
+                planned.prepared,
+                page,
+                *app.grid_of_wish(grid),
+                other=None if other is None else other.prepared,
+                report=progress,
+            )
     target = out or run_file.parent / "plan.json"
     saved = app.read_plan(target) if exit_code and target.exists() else None
     differs = None if not exit_code else saved is None or bool(app.changes(saved, planned.plan))
@@ -188,7 +196,8 @@ def tune_command(screen: Screen, run_file: Path, *, out: Path, goals: Path | Non
     Opens the run file and the public tables; neither records nor ledger. The budget stays what it is; only its parts
     change.
     """
-    found = app.tune(run_file, out, goals=goals, force=force).document
+    with follow(screen, patient=True) as progress:
+        found = app.opened(run_file).tune(out, goals=goals, force=force, report=progress).document
     screen.document(found)
     _show_shares(screen, found)
     _show_tuned_deviations(screen, found)

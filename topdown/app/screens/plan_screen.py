@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from topdown.app.compare_noise import USUAL_DELTA, BudgetFor, NoiseCompared
-from topdown.app.planned import Planned, PlansCompared
+from topdown.app.compare_plans import PlansCompared
+from topdown.app.planned import Planned
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from topdown.progress import Event
 BAR = 26  # columns of a bar on a screen of 80
 SENTENCES = ("ledger", "workers")  # every event is a line of its own
 UNITS = {"measure": "areas", "solve": "areas", "simulate": "replicates", "audit": "pairs"}
-REDRAW, LOG_EVERY = 0.1, 10.0  # seconds
+REDRAW, LOG_EVERY = 0.1, 1.0  # seconds
 
 
 class Progress:
@@ -26,6 +27,7 @@ class Progress:
         painter: stream for bars or log lines; None shows nothing.
         log: open file for one JSON object an event, or None.
         clock: monotonic seconds.
+        patience_seconds: nothing is shown before: of commands whose screen is their result.
 
     Attributes:
         where: "in solve" or "after measure" by the last event, "" before the first.
@@ -33,11 +35,16 @@ class Progress:
     """
 
     def __init__(
-        self, painter: Painter | None, log: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        painter: Painter | None,
+        log: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        patience_seconds: float = 0.0,
     ) -> None:
         self._painter, self._log, self._clock = painter, log, clock
+        self._patience, self._created = patience_seconds, clock()
         self._began: dict[str, float] = {}
-        self._drawn = self._open = 0.0
+        self._drawn = -math.inf
         self._unfinished = False
         self._ended: Event | None = None
         self.where = ""
@@ -59,7 +66,7 @@ class Progress:
             line = json.dumps(record | ({"text": event.text} if event.text else {})) + "\n"
             if not write_or_drop(self._log, line):
                 self._log = None
-        if self._painter is None:
+        if self._painter is None or now - self._created < self._patience:
             return
         ended = event.done >= event.total or event.stage in SENTENCES
         if self._painter.look.live:
@@ -92,9 +99,9 @@ class Progress:
         self.close()
 
     def close(self) -> None:
-        """Leave an unfinished bar on its own line."""
+        """Leave an unfinished bar on its own line; one that had patience goes."""
         if self._unfinished and self._painter is not None:
-            self._painter.put("\n")
+            self._painter.put("\r\x1b[2K" if self._patience else "\n")
             self._unfinished = False
 
     def _draw(self, painter: Painter, event: Event, elapsed: float, ended: bool) -> None:
@@ -132,10 +139,20 @@ class Progress:
         return [*bar, label, "" if left is None else f"  ~{max(1, round(left))} s"]
 
 
-def follow(screen: Screen, log: TextIO | None = None) -> Progress:
-    """Return the progress display that fits a screen: none with -q, nor with --json on a terminal."""
+PATIENCE_SECONDS = 0.5
+
+
+def follow(screen: Screen, log: TextIO | None = None, *, patient: bool = False) -> Progress:
+    """Return the progress display that fits a screen: none with -q, nor with --json on a terminal.
+
+    Args:
+        log: see `Progress`.
+        patient: the screen is the command's result, and progress is shown of what takes long only.
+    """
     hidden = screen.quiet or (screen.json and screen.err.look.live)
-    return Progress(None if hidden else screen.err, log)
+    return Progress(
+        None if hidden else screen.err, log, patience_seconds=PATIENCE_SECONDS if patient else 0.0
+    )
 
 
 def _utc() -> str:
