@@ -37,6 +37,7 @@ from topdown.privacy.accountant.calibrate import budget_scale, discrete_gaussian
 from topdown.privacy.accountant.composition import Composition
 from topdown.privacy.accountant.events import FiniteLoss, delta_above
 from topdown.privacy.exact_values import significant
+from topdown.privacy.laws import DISCRETE_GAUSSIAN
 
 if TYPE_CHECKING:
     from topdown.optimal_noise import OptimalLaw
@@ -51,7 +52,11 @@ EPSILON_OF_A_PLAN = (
 
 
 def composition_of(plan: Plan) -> Composition:
-    """Return everything one record moves in a plan that extends none, as discrete Gaussian noise of its variances."""
+    """Return everything one unit moves in a plan that extends none, as discrete Gaussian noise of its variances.
+
+    Raises: ConfigError A081 for a unit of several records.
+    """
+    plan.relation.check_noise(DISCRETE_GAUSSIAN)
     moved = plan.relation.n_counts
     return Composition.of((m.variance, 1, moved) for level in plan.levels for m in level.measurements)
 

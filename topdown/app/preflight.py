@@ -21,7 +21,7 @@ from topdown.arrays import Ints
 from topdown.errors import ConfigError, InternalError, TopdownError
 from topdown.formats import json_bytes
 from topdown.formats.release_documents import CertifiedPrivacy
-from topdown.measure import drawn_laws_by_level, ledger_location, measure
+from topdown.measure import PLAIN_FORM, drawn_laws_by_level, ledger_location, measure
 from topdown.measure.measurement import write_public_side
 from topdown.measure.run_ledger import planned_spend
 from topdown.model import Geography, Histogram, Level, PublicFacts
@@ -38,7 +38,7 @@ from topdown.plan import (
 from topdown.plan.public_tables import public_sha256
 from topdown.plan.release_chain import BASE_FOLDER, BaseFiles, describe_base, read_support
 from topdown.plan.run_file import InputTable, LedgerTable
-from topdown.practice.synth import people_fitted_to, without_exact
+from topdown.practice.synth import people_fitted_to, without_exact, write_people
 from topdown.privacy.ledger import (
     Disk,
     LedgerLocation,
@@ -52,7 +52,7 @@ from topdown.progress import Event, Report, silent
 from topdown.publish.publish_release import LEDGER
 from topdown.publish.release_certificate import CERTIFICATE, stated_privacy
 from topdown.publish.release_files import write_manifest
-from topdown.publish.release_tables import PERSONS, write_microdata
+from topdown.publish.release_tables import write_microdata
 from topdown.solve.extend import find_patterns
 from topdown.verify import CheckResult, verify_planned
 
@@ -211,7 +211,7 @@ def _thin_base_context(base: BaseRelease, geography: Geography) -> PublicContext
     return PublicContext(base.plan, geography, base.facts)
 
 
-_LEDGER = "ledger.jsonl"
+_LEDGER, _PEOPLE = "ledger.jsonl", "people.csv.gz"
 
 
 def make_miniature(
@@ -237,10 +237,11 @@ def make_miniature(
     small = _thin_context(prepared, folder / "base")
     context = small.context
     found = made_up_people(context) if context.support is None else made_up_extension(context)
-    write_microdata(folder, context, found)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_people(folder / _PEOPLE, found, context, PLAIN_FORM, 0)
     run = structs.replace(
         prepared.run,
-        input=InputTable(records=PERSONS, leaves=prepared.run.input.leaves),
+        input=InputTable(records=_PEOPLE, leaves=prepared.run.input.leaves),
         ledger=_enough(context.policy),
     )
     small = replace(small, run=run, path=folder / "run.toml")

@@ -161,7 +161,7 @@ def _facts_of_release(release: Release) -> Facts:
         for m in level.measurements
         if m.query == "total"
     ]
-    said = f"Standard deviation of the noise in the total of an area, {plan.schema.unit} records"
+    said = f"Standard deviation of the noise in the total of an area, {plan.schema.record} records"
     accuracy = [f"{said}: {', '.join(deviations)}."] if deviations else []
     accuracy += [] if plan.coverage is None else [intervals_sentence(plan.coverage)]
     made = (
@@ -189,7 +189,7 @@ def _facts_of_release(release: Release) -> Facts:
         exact=tuple(
             f"{name} ({reasons[name]})" if reasons.get(name) else name for name in privacy["conditional_on"]
         ),
-        covers=f"{people:,} {plan.schema.unit} records in {leaf.n_nodes:,} {leaf.name} areas, with tables for "
+        covers=f"{people:,} {plan.schema.record} records in {leaf.n_nodes:,} {leaf.name} areas, with tables for "
         f"{', '.join(release.levels)}",
         region=f"{root.name} {code}".strip(),
         classes=tuple(f"{one.name} ({len(one.labels)} values)" for one in plan.schema.attributes),

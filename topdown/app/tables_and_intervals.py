@@ -197,7 +197,7 @@ def _answers_of_levels(
                 SheetAnswers(
                     query,
                     table_name(" * ".join(f.name for f in query.factors)) or "total",
-                    context.plan.schema.unit,
+                    context.plan.schema.record,
                     places,
                     rows[query.name, depth],
                     at,
@@ -220,7 +220,7 @@ def _answers_of_unions(
             SheetAnswers(
                 query,
                 table_name(" * ".join(f.name for f in query.factors)) or "total",
-                asked.context.plan.schema.unit,
+                asked.context.plan.schema.record,
                 SheetAreas("areas", "area", tuple(union.name for union in unions)),
                 rows,
                 at,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -33,6 +35,40 @@ LawName = Literal["discrete_gaussian", "two_sided_geometric", "optimal_integer"]
 
 Mechanism = Literal["discrete_gaussian", "geometric", "optimal"]
 """The same laws, as run files and settings name them."""
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """Whose answers are protected: "person", or a unit of several records, "household of at most 4 persons".
+
+    Args:
+        text: as schemas, plans, ledgers and certificates write it.
+        name: of the unit, "household"; of several records it is the column of the records that tells units apart.
+        record: what a record is, "person".
+        most_records: of one unit, 1 to 1,000.
+    """
+
+    text: str
+    name: str
+    record: str
+    most_records: int = 1
+
+    @classmethod
+    def read(cls, text: str) -> PrivacyUnit:
+        """Return the unit of a text: one record, unless it is of the form of several.
+
+        Example:
+            >>> PrivacyUnit.read("household of at most 4 persons").most_records, PrivacyUnit.read("person").record
+            (4, 'person')
+        """
+        found = _SEVERAL.fullmatch(text)
+        if found is not None and 1 < int(found["most"]) <= MOST_RECORDS_OF_UNIT:
+            return cls(text, found["name"], found["record"], int(found["most"]))
+        return cls(text, text, text)
+
+
+MOST_RECORDS_OF_UNIT = 1000
+_SEVERAL = re.compile(r"(?P<name>[^\W\d_]\w*) of at most (?P<most>[1-9][0-9]{0,3}) (?P<record>[^\W\d]+)s")
 
 
 class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -98,7 +98,7 @@ def _simulation(c: Content) -> str:
 
 def _decision(c: Content) -> str:
     """Return one row a budget: what to write, the attacker's chance, and the error of totals by level."""
-    words, unit = c.words["decision"], c.text("plan.json#/schema/unit")
+    words, unit = c.words["decision"], c.record
     parts = [f'<p class="lead">{c.say("decision.lead")}</p>']
     for name in ("decision", "other"):
         if c.at(f"{name}#/") is None:
@@ -153,8 +153,8 @@ def _columns(c: Content, first: str) -> list[str]:
 
 def _sizes(c: Content) -> str:
     """Return a table for each level: errors of totals beside the size of the area, of both plans side by side."""
-    unit = c.text("plan.json#/schema/unit")
-    head = _columns(c, c.words["sizes"]["size"].format(unit=c.at("plan.json#/schema/unit")))
+    unit = c.record
+    head = _columns(c, c.words["sizes"]["size"].format(unit=c.unit.record))
     places = {
         (name, one["level"]): j
         for name in _plans(c)
@@ -190,7 +190,7 @@ def _sizes(c: Content) -> str:
 
 def _errors(c: Content) -> str:
     """Return a table for each level: errors of each query by budget, of both plans side by side."""
-    parts = [f'<p class="lead">{c.say("errors.lead", unit=c.text("plan.json#/schema/unit"))}</p>']
+    parts = [f'<p class="lead">{c.say("errors.lead", unit=c.record)}</p>']
     both, head = _plans(c), _columns(c, c.words["errors"]["query"])
     points = c.at("decision#/points")
     places = {

@@ -82,7 +82,7 @@ def _first(c: Content) -> str:
     known = "certificate.json#/privacy/conditional_on"
     names = ", ".join(escape(str(one)) for one in (c.at(known) if c.has(known) else ()))
     slots = {
-        "unit": c.text("plan.json#/schema/unit"),
+        "unit": c.record,
         "leaf": c.text("derived#/leaf"),
         "people": c.number("derived#/n_records", "whole"),
         "leaves": c.number("derived#/n_leaves", "whole"),
@@ -94,6 +94,7 @@ def _first(c: Content) -> str:
         "accuracy": _accuracy_of_totals(c, slots),
         "exact": c.say("first.exact_text", names=names) if names else c.say("first.exact_none"),
     }
+    silent = c.say("first.silent_text", protected=c.of_unit("first.one_record", "first.one_unit"))
     rows = "".join(
         f"<p><b>{c.say(f'first.{key}')}</b> {text}</p>" for key, text in paragraphs.items() if text
     )
@@ -106,7 +107,7 @@ def _first(c: Content) -> str:
     )
     return (
         f'<div class="summary">{rows}</div><h3>{c.say("first.silent")}</h3>'
-        f"<p>{c.say('first.silent_text', unit=slots['unit'])}</p><h3>{c.say('first.cite')}</h3><p>{cited}</p>"
+        f"<p>{silent}</p><h3>{c.say('first.cite')}</h3><p>{cited}</p>"
         f"<h3>{c.say('first.check')}</h3><p>{c.say('first.check_text', command=VERIFY)}</p>"
     )
 
@@ -167,7 +168,10 @@ def _privacy(c: Content) -> str:
         "loss": c.number(f"{at}/loss", "text"),
         "loss_name": c.text(f"{at}/loss_name"),
     }
-    parts.append(f"<h3>{c.say('privacy.unit')}</h3><p>{c.say('privacy.unit_text', **loss)}</p>")
+    differ = c.of_unit("privacy.one_record", "privacy.one_unit")
+    parts.append(
+        f"<h3>{c.say('privacy.unit')}</h3><p>{c.say('privacy.unit_text', differ=differ, **loss)}</p>"
+    )
     known = c.at(f"{at}/conditional_on") if c.has(f"{at}/conditional_on") else ()
     if conditional := ", ".join(escape(one) for one in known):
         parts.append(f"<p>{c.say('privacy.conditional', names=conditional)}</p>")
@@ -247,7 +251,7 @@ def _exact(c: Content) -> str:
 
 
 def _budget(c: Content) -> str:
-    levels, unit = c.at("plan.json#/levels"), c.text("plan.json#/schema/unit")
+    levels, unit = c.at("plan.json#/levels"), c.record
     shares = [
         (level["name"], share_of(level["share"]), f"{100 * share_of(level['share']):.1f} %")
         for level in levels
@@ -301,7 +305,7 @@ def _by_query(c: Content, page: str, key: str, form: Form) -> tuple[list[str], l
 
 
 def _accuracy(c: Content) -> str:
-    unit = c.text("plan.json#/schema/unit")
+    unit = c.record
     has_intervals = bool(c.at("derived#/intervals"))
     sizes = [
         [
@@ -353,7 +357,7 @@ def _two_widths(c: Content, at: str | None) -> str:
 
 
 def _groups(c: Content) -> str:
-    unit, words = c.text("plan.json#/schema/unit"), c.words["groups"]
+    unit, words = c.record, c.words["groups"]
     head, rows = _by_query(c, "groups", "ten_times", "whole")
     parts = [
         f'<p class="lead">{c.say("groups.lead")}</p><h3>{c.say("groups.noise")}</h3>',
@@ -379,7 +383,7 @@ def _groups(c: Content) -> str:
 
 def _use(c: Content) -> str:
     """Return what is unlike the records of people, for which totals the noise is small, and lines that read a file."""
-    words, slots = c.words["use"], {"unit": c.text("plan.json#/schema/unit"), "leaf": c.text("derived#/leaf")}
+    words, slots = c.words["use"], {"unit": c.record, "leaf": c.text("derived#/leaf")}
     slots |= {key: c.number(f"derived#/totals/{key}", "whole") for key in ("n_leaves", "n_empty", "n_small")}
     seen = [[c.say(f"use.seen.{i}.{j}", **slots) for j in range(3)] for i in range(len(words["seen"]))]
     fit = [
@@ -499,7 +503,8 @@ def _sign(c: Content) -> str:
     slots = {
         "loss": c.number(f"{privacy}/loss", "text"),
         "loss_name": c.text(f"{privacy}/loss_name"),
-        "unit": c.text("plan.json#/schema/unit"),
+        "protected": c.of_unit("sign.one_record", "sign.one_unit"),
+        "bound": c.of_unit("sign.each_once", "sign.bounded"),
         "relation": c.text(f"{privacy}/neighbours"),
         "mechanism": c.text("plan.json#/mechanism"),
         "engine": c.text("certificate.json#/engine"),

@@ -14,6 +14,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
+from topdown.formats.common import PrivacyUnit
+
 FOLDER = Path(__file__).parent / "report"
 LANGUAGES = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 REPORT = "report.html"
@@ -94,6 +96,21 @@ class Content:
     def text(self, source: str) -> str:
         """Return a text of the release as HTML."""
         return escape(str(self.at(source)))
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whose answers the plan protects, and what a record is."""
+        return PrivacyUnit.read(self.at("plan.json#/schema/unit"))
+
+    @property
+    def record(self) -> str:
+        """What a record is, as HTML."""
+        return escape(self.unit.record)
+
+    def of_unit(self, one_record: str, several: str) -> str:
+        """Return a sentence about the unit: by the first key if it is one record, else by the second."""
+        unit = self.unit
+        return self.say(one_record if unit.most_records == 1 else several, unit=escape(unit.text))
 
     def answer(self, source: str, still_open: str = "open") -> str:
         """Return as HTML what only a person can say or, while that is "?" or not there, the words for it."""

@@ -7,16 +7,20 @@ exact need no check of their own: records that meet every leaf's rules are thems
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import NoReturn, final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
+from topdown.formats.common import PrivacyUnit
 from topdown.inputs import NO_TOTALS, ControlTotals, TableColumn, TableSource
 from topdown.inputs.table_reader import MAX_COUNT
-from topdown.measure.record_counts import LeafCounts, SortedRuns
+from topdown.measure.record_counts import ROWS_AT_ONCE, LeafCounts, SortedRuns
 from topdown.measure.records import (
     PLAIN_FORM,
     RecordsForm,
@@ -132,6 +136,7 @@ def load_records(
     list_errors: bool = True,
     parts: Sequence[TableSource] = (),
     totals: ControlTotals = NO_TOTALS,
+    units: bool = False,
 ) -> Confidential:
     """Read and check the confidential records of one data set.
 
@@ -146,9 +151,11 @@ def load_records(
         list_errors: whether rows that break a rule are listed in a private file beside the records; those of a
             table in memory are not, because nothing of it is written.
         totals: what the owner of the records says of them.
+        units: whether a unit of several records has its column, and is held against the most that it may have: what is
+            charged needs it. The column may be there in any case.
 
     Raises:
-        DataError: with file, column and rule, never a value, a count or a row (D020-D082).
+        DataError: with file, column and rule, never a value, a count or a row (D020-D082, A083).
         InternalError: X023 what nobody foresaw, and nothing of it but its kind.
 
     Cost: 0.1 to 1 s for a million rows, 12 bytes a cell with records, half as much again at the end, and a few batches.
@@ -156,7 +163,7 @@ def load_records(
     """
     return read_or_refuse(
         source,
-        lambda: Confidential(_count_records(parts or (source,), context, form, totals)),
+        lambda: Confidential(_count_records(parts or (source,), context, form, totals, units=units)),
         "the records could not be checked",
         "nothing was spent",
         list_errors=list_errors,
@@ -168,6 +175,8 @@ def _count_records(
     context: PublicContext,
     form: RecordsForm,
     totals: ControlTotals = NO_TOTALS,
+    *,
+    units: bool = False,
 ) -> LeafCounts:
     for source in sources:
         totals.check_file(source)
@@ -176,21 +185,29 @@ def _count_records(
     columns += [
         TableColumn(a.name, "label", a.labels, values=form.values.get(a.name)) for a in schema.attributes
     ]
+    sizes = UnitSizes(context.plan.schema.privacy_unit)
+    if sizes.unit.most_records > 1:
+        own = form.called.get(sizes.unit.name, sizes.unit.name)
+        columns += [TableColumn(sizes.unit.name, integers=True)] if units else []
+        form = form if units else replace(form, ignored=(*form.ignored, own))
     unknown = {"geocode": _unknown_leaf_refusal()}
     unknown |= {a.name: _unknown_label_refusal(schema, a) for a in schema.attributes}
     most = MAX_COUNT - widest_noise(context)
     runs, total, n_rows, whole = SortedRuns(), 0, 0, True
     for batch in chain.from_iterable(read_records(source, columns, form, unknown) for source in sources):
-        leaf, *values = (batch[column.name] for column in columns)
+        leaf, *values = (batch[column.name] for column in columns[: len(schema.attributes) + 1])
         count = batch["count"] if form.has_count else np.ones_like(leaf)
         whole = whole and all(bool((column >= 0).all()) for column in (leaf, *values, count))
         total += int(count.sum())
         n_rows += len(count)
         if totals.rows is not None and n_rows > totals.rows:
             break
+        if sizes.unit.name in batch:
+            sizes.add(batch[sizes.unit.name], count)
         if whole and total <= most:  # keys fit 64 bits: a schema has at most 2^21 cells
             runs.add(leaf * schema.n_cells + schema.cells(tuple(values)), count)
     totals.check_read(n_rows, total)
+    sizes.check()
     if total > most:
         raise Refused(
             "D034",
@@ -202,6 +219,47 @@ def _count_records(
     packed = LeafCounts(len(leaves), schema.n_cells, counted.key, counted.count)
     check_against_public(packed, context)
     return packed
+
+
+class UnitSizes:
+    """How many records each unit has, of a table that is read in batches.
+
+    Args:
+        unit: of several records.
+    """
+
+    def __init__(self, unit: PrivacyUnit) -> None:
+        self.unit = unit
+        self._known = pa.table({"unit": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
+        self._waiting: list[pa.Table] = []
+
+    def add(self, ids: pa.Array, count: Ints) -> None:
+        """Take rows: the unit of each, text (n,), and how many records it stands for, int64 (n,)."""
+        self._waiting.append(pa.table({"unit": ids.cast(pa.string()), "count": pa.array(count, pa.int64())}))
+        if sum(map(len, self._waiting)) > max(ROWS_AT_ONCE, len(self._known)):
+            self._add_up()
+
+    def check(self) -> None:
+        """Raise Refused (A083) if a unit has more records than it may have."""
+        self._add_up()
+        most = self.unit.most_records
+        wrong = self._known.filter(pc.greater(self._known["count"], most))
+        if len(wrong):
+            raise Refused(
+                "A083",
+                f"some {self.unit.name} has more than {most} records",
+                column=self.unit.name,
+                fix="correct the records, or raise the number in the schema's unit, which costs accuracy",
+                rows=lambda: (
+                    (f"{self.unit.name} {row['unit']}", f"{row['count']} records, at most {most} allowed")
+                    for row in wrong.to_pylist()
+                ),
+            )
+
+    def _add_up(self) -> None:
+        every = pa.concat_tables([self._known, *self._waiting])
+        added = every.group_by("unit").aggregate([("count", "sum")])
+        self._known, self._waiting = added.rename_columns(["unit", "count"]), []
 
 
 def widest_noise(context: PublicContext) -> int:

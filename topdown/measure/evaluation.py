@@ -258,7 +258,7 @@ def evaluate(release: Path, truth: TableSource, form: RecordsForm = PLAIN_FORM) 
         "engine": f"census-topdown {topdown.__version__}",
         "release_id": context.plan.release.id,
         "plan_hash": context.plan.plan_hash,
-        "unit": context.plan.schema.unit,
+        "unit": context.plan.schema.record,
         "n_records": {"released": released.n_records, "true": both.truth.n_records},
         "levels": [
             _evaluate_level(release, both, depth, queries) for depth in range(len(context.geography.levels))

@@ -265,7 +265,9 @@ class _Measurement:
     def truth(self) -> Truth:
         """True counts: the records are opened where they are first asked for."""
         context, run = self.prepared.context, self.prepared.run
-        records = load_records(self.records, context, records_form(run), totals=control_totals(run))
+        records = load_records(
+            self.records, context, records_form(run), totals=control_totals(run), units=True
+        )
         return Truth(context, records)
 
     def open_records(self) -> None:

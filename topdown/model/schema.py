@@ -13,6 +13,7 @@ from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError
 from topdown.file_names import checked_name
 from topdown.formats.caps import CELLS
+from topdown.formats.common import MOST_RECORDS_OF_UNIT, PrivacyUnit
 from topdown.notebook import card
 
 
@@ -104,11 +105,12 @@ class Schema:
         for name in names:
             checked_name(name, "attribute or recode")
         names += ["total", "detailed", "geocode", "count", "level", "node"]
+        names += [self.privacy_unit.name] if self.privacy_unit.most_records > 1 else []
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
             raise ConfigError(
                 f"schema {self.name!r} uses the name {twice[0]!r} twice (total, detailed, geocode, count, level, "
-                "node are reserved)",
+                "node and a unit of several records are reserved)",
                 code="C022",
                 fix="rename the attribute or recode",
             )
@@ -139,7 +141,7 @@ class Schema:
         Args:
             labels: by attribute, all that a record can say, in the order of tables.
             recodes: by attribute and recode, its groups and the labels in each; every label is in one group.
-            name: of the schema. unit: what a record is.
+            name: of the schema. unit: whose answers are protected: of one record, or of several.
 
         Raises:
             ConfigError: C020-C023, C130 a name or label twice, a label in no group or in two, too many cells.
@@ -164,6 +166,24 @@ class Schema:
         return card(
             f"Schema {self.name}: {self.n_cells:,} cells", rows, head=("attribute", "labels", "recodes")
         )
+
+    @cached_property
+    def privacy_unit(self) -> PrivacyUnit:
+        """Whose answers are protected, and what a record is; ConfigError A080 if a number in the text is no bound."""
+        unit = PrivacyUnit.read(self.unit)
+        if unit.most_records == 1 and any(character.isdigit() for character in self.unit):
+            raise ConfigError(
+                f"schema {self.name!r}: the unit {self.unit!r} is none of 2 to {MOST_RECORDS_OF_UNIT:,} records",
+                code="A080",
+                fix='write what a record is, unit = "person", or unit = "household of at most 6 persons"',
+                key=("unit",),
+            )
+        return unit
+
+    @property
+    def record(self) -> str:
+        """What a record is: "person"."""
+        return self.privacy_unit.record
 
     @cached_property
     def shape(self) -> tuple[int, ...]:

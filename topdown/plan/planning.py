@@ -70,7 +70,11 @@ def check_shares(shares: Mapping[str, Fraction], what: str) -> None:
 
 
 def calibrate_noise(law: NoiseLaw, loss: Fraction, query: Query, relation: Relation) -> Fraction:
-    """Return the parameter of a law, in records or records squared, that makes `query` cost `loss`."""
+    """Return the parameter of a law, in records or records squared, that makes `query` cost `loss`.
+
+    Raises: ConfigError A081 noise whose loss is not known for units of several records.
+    """
+    relation.check_noise(law)
     return law.calibrated(loss, relation.l1_sensitivity(query), relation.l2_sensitivity_squared(query))
 
 

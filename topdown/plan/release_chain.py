@@ -150,7 +150,12 @@ def _values_selected(schema: Schema, reading: AttributeMapping, cells: Selection
 
 
 def check_guarantee(policy: ReleaseChain) -> None:
-    """Refuse a plan whose neighbours all differ in what is exact: its guarantee would speak of nothing (C120)."""
+    """Refuse a plan whose neighbours all differ in what is exact: its guarantee would speak of nothing (C120).
+
+    Also rules of which it is not known what changes of a unit of several records they leave open (A082).
+    """
+    most = (rule.name for plan, _ in policy.steps for rule in plan.invariants.upper_bounds)
+    policy.plan.relation.check_rules(policy.conditional_on, tuple(most))
     first = policy.changes[0]
     if first.status != "disclosed":
         return

@@ -204,7 +204,7 @@ def loss_of(
         chosen: levels and measurements that are looked at; None: all.
     """
     moved = tuple(
-        (m.law, m.parameter, pair.moved[depth][q], m.count_delta, m.whole_weights)
+        (m.law, m.parameter, pair.moved[depth][q], pair.n_records, m.count_delta, m.whole_weights)
         for depth, level in enumerate(plan.levels)
         for q, m in enumerate(level.measurements)
         if pair.moved[depth][q] and (chosen is None or (depth, q) in chosen)
@@ -214,10 +214,9 @@ def loss_of(
 
 @lru_cache(maxsize=1024)
 def _loss_of_rates(
-    moved: tuple[tuple[str, Fraction, int, Fraction, Weights], ...], loss_name: str
+    moved: tuple[tuple[str, Fraction, int, int, Fraction, Weights], ...], loss_name: str
 ) -> ComposedLoss:
-    rows = (NoisyCounts(law, parameter, n, 1, delta, weights) for law, parameter, n, delta, weights in moved)
-    return compose_noise(rows, loss_name)
+    return compose_noise((NoisyCounts(*row) for row in moved), loss_name)
 
 
 def shown_loss(

@@ -1,4 +1,6 @@
-"""Pairs of neighbours: one record changed so that exact statistics and public facts stay as they are.
+"""Pairs of neighbours: all records of one unit changed so that exact statistics and public facts stay as they are.
+
+Where a unit has several records they are alike, before and after.
 
 The people of a leaf are made up such that every public rule holds with and without the change.
 """
@@ -110,11 +112,12 @@ class NeighbourPair:
 
     Args:
         kind, of: which secret tells them apart; see `Change`.
-        gone: leaf and cell of the record that only the first has.
-        come: of the one that only the second has; None if it has none instead.
+        gone: leaf and cell of the records that only the first has.
+        come: of those that only the second has; None if it has none instead.
         people: (leaf, cell, count) of the first data set at the leaves concerned.
         moved: per level and measurement, how many counts differ: 0, 1 or 2.
         targets: what the pair was chosen for.
+        n_records: that go, and that come: as many as one unit has.
     """
 
     kind: SecretKind
@@ -124,14 +127,15 @@ class NeighbourPair:
     people: tuple[tuple[int, int, int], ...]
     moved: tuple[tuple[int, ...], ...]
     targets: tuple[AuditedAnswer, ...] = ()
+    n_records: int = 1
 
     @property
     def after(self) -> tuple[tuple[int, int, int], ...]:
         """People of the second data set at the leaves concerned."""
         count = {(leaf, cell): n for leaf, cell, n in self.people}
-        count[self.gone] -= 1
+        count[self.gone] -= self.n_records
         if self.come is not None:
-            count[self.come] = count.get(self.come, 0) + 1
+            count[self.come] = count.get(self.come, 0) + self.n_records
         return tuple((leaf, cell, n) for (leaf, cell), n in sorted(count.items()) if n)
 
 
@@ -244,7 +248,9 @@ class _PairFinder:
                 continue
             people = self._people(gone, come)
             if people is not None:
-                return NeighbourPair(change.kind, change.of, gone, come, people, self._moved(gone, come))
+                n = self.context.plan.relation.most_records
+                moved = self._moved(gone, come)
+                return NeighbourPair(change.kind, change.of, gone, come, people, moved, n_records=n)
         return None
 
     def _propose(self, change: NeighbourChange) -> tuple[LeafPlace, LeafPlace | None]:
@@ -333,5 +339,6 @@ class _PairFinder:
         for leaf, held in sorted(found.items()):
             if held is None:
                 return None
-            rows += [(leaf, cell, n) for cell, n in sorted(held.items())]
+            more = {gone[1]: self.context.plan.relation.most_records - 1} if leaf == gone[0] else {}
+            rows += [(leaf, cell, n + more.get(cell, 0)) for cell, n in sorted(held.items())]
         return tuple(rows)

@@ -441,7 +441,7 @@ def simulation_document(
     return SimulationErrors(
         engine=__version__,
         plan_hash=plan.plan_hash,
-        unit=plan.schema.unit,
+        unit=plan.schema.record,
         truth=Truth(**asdict(simulation.origin), n_records=simulation.truth[0].n_records),
         seed=simulation.seed,
         seed_is_default=simulation.seed == DEFAULT_SEED,

@@ -1,20 +1,21 @@
 """What one unit of privacy may change: the neighbour relation, its sensitivities, its words, and what a ledger binds.
 
-Nothing else asks which relation it is. Another one is a value here, its name among `Neighbours`, and verify's own value
-of it.
+Nothing else asks which relation it is, or how many records a unit has. Another relation is a value here, its name among
+`Neighbours`, and verify's own value of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 from typing import Literal, Protocol
 
 from topdown.errors import ConfigError
-from topdown.formats.common import Neighbours, SecretKind
+from topdown.formats.common import Neighbours, PrivacyUnit, SecretKind
 
+PERSON = PrivacyUnit.read("person")
 GROUP_STEPS = "steps of group sizes: "
 """How a charge for group sizes begins the name of its relation; the steps follow, as in "move+new"."""
 RecordChange = Literal["presence", "everything"]
@@ -32,6 +33,18 @@ class CountQuery(Protocol):
 
     def record_weight(self) -> int:
         """Return how much one record adds to the one answer, of one area, that counts it; derived from the query."""
+
+
+class CountNoise(Protocol):
+    """Noise on counts of records."""
+
+    @property
+    def mechanism(self) -> str:
+        """Its name in run files."""
+
+    @property
+    def adds_over_records(self) -> bool:
+        """Whether the loss of several records is the sum of theirs, whichever counts they move."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +76,7 @@ class StatedChange:
         """
         fit = f", {self.fit} {facts}" if facts else ""
         return (
-            f"{reader}, knows every other {unit}'s answers{self.known}, and must tell {self.asked}{fit}, chooses "
+            f"{reader}, knows every other {_owner(unit)} answers{self.known}, and must tell {self.asked}{fit}, chooses "
             f"rightly at most {times} times in 100; a coin gives 50."
         )
 
@@ -78,8 +91,8 @@ class Relation:
         verb, participle: of the change, as in "replace one record", "a record replaced".
         made_of: how many changes that another relation is about make one change of this, by its name, and `GROUP_STEPS`
             for those of group sizes of persons; what is not named says nothing of this.
-        unit: whose answers are protected, as the schema names it.
-        most_records: records of one unit, at most; records must be checked against it where it is more than 1.
+        unit: whose answers are protected. All records of one unit change at once; where a unit has more than one,
+            records are checked against the most that it may have.
     """
 
     name: Neighbours
@@ -87,8 +100,7 @@ class Relation:
     verb: str
     participle: str
     made_of: Mapping[str, int] = field(hash=False)
-    unit: str = "person"
-    most_records: int = 1
+    unit: PrivacyUnit = PERSON
 
     @classmethod
     def named(cls, neighbours: str, unit: str = "person") -> Relation:
@@ -96,14 +108,20 @@ class Relation:
         if neighbours not in RELATIONS:
             names = " or ".join(f'"{name}"' for name in RELATIONS)
             raise ConfigError(f"neighbours is {neighbours!r}", code="A013", fix=f"write {names}")
-        return replace(RELATIONS[neighbours], unit=unit)
+        return replace(RELATIONS[neighbours], unit=PrivacyUnit.read(unit))
+
+    @property
+    def most_records(self) -> int:
+        """Records of one unit, at most."""
+        return self.unit.most_records
 
     @property
     def shifts(self) -> tuple[int, ...]:
         """By how much each count moves that a neighbour moves in one measurement of a level, all in the worst case.
 
         A record is counted once in a measurement: a replaced one leaves a count and enters another, which may be in
-        another area; an added or removed one changes one count.
+        another area; an added or removed one changes one count. All records of a unit may leave and enter the same
+        counts; where noise loses more if they spread, it is not planned (`check_noise`).
         """
         return tuple(self.most_records * move for move in _MOVES[self.changes[0]])
 
@@ -120,6 +138,32 @@ class Relation:
         """Return the largest squared L2 change of the answers of all areas of one level between neighbours."""
         return query.record_weight() ** 2 * sum(shift * shift for shift in self.shifts)
 
+    def check_noise(self, law: CountNoise) -> None:
+        """Refuse noise whose loss is not known for units of several records (ConfigError A081)."""
+        if self.most_records > 1 and not law.adds_over_records:
+            raise ConfigError(
+                f"mechanism {law.mechanism!r} with the unit {self.unit.text!r}: its loss depends on how the records "
+                "of one unit spread over counts, and which way is worst is not proved",
+                code="A081",
+                fix='write mechanism = "geometric" and budget.epsilon, or protect single records with another schema',
+                key=("mechanism",),
+            )
+
+    def check_rules(self, exact: Sequence[str], bounded: Sequence[str]) -> None:
+        """Refuse rules of which it is not known what changes of several records they leave open (ConfigError A082).
+
+        Args:
+            exact: names of statistics that are published exactly. bounded: of rules with a most for some count.
+        """
+        if self.most_records > 1 and (exact or bounded):
+            raise ConfigError(
+                f"with the unit {self.unit.text!r} no statistic stays exact and no count has a most: "
+                + ", ".join(f'"{name}"' for name in (*exact, *bounded)),
+                code="A082",
+                fix="leave these out of the invariants; structural zeros and lower bounds may stay",
+                key=("invariants",),
+            )
+
     def sampled_odds(self, rate: Fraction, base: Fraction) -> Fraction:
         """Return e^epsilon of a mechanism on a Poisson sample that is one-sided with `base` (selection/PROOF.md, 1).
 
@@ -134,17 +178,19 @@ class Relation:
     @property
     def made_by(self) -> str:
         """What neighbours are made by: "replace one record"."""
+        if self.most_records > 1:
+            return f"{self.verb} all records of one {self.unit.name}"
         return f"{self.verb} one record"
 
     @property
     def noun(self) -> str:
         """The change as a noun: "a record replaced"."""
-        return f"a record {self.participle}"
+        return f"{'a record' if self.most_records == 1 else f'a {self.unit.name}'} {self.participle}"
 
     @property
     def unit_changed(self) -> str:
         """The change of a unit: "One person replaced"."""
-        return f"One {self.unit} {self.participle}"
+        return f"One {self.unit.name} {self.participle}"
 
     @property
     def stated(self) -> tuple[RecordChange, ...]:
@@ -197,8 +243,18 @@ def steps_between(neighbours: str, charged: str) -> int | None:
     return RELATIONS[neighbours].made_of.get(GROUP_STEPS if charged.startswith(GROUP_STEPS) else charged)
 
 
-def why_no_steps(neighbours: str, charged: str, unit: str) -> str:
-    """Return why no number of changes that a charge is about makes one change of a ledger's relation."""
+def why_not_charged(neighbours: str, unit: str, charged: str, *, is_noise: bool) -> str:
+    """Say why a charge says nothing of what a ledger protects; empty if it does.
+
+    Args:
+        neighbours, unit: of the ledger. charged: relation of the charge.
+        is_noise: whether it is noise on counts of records, whose moves are those of all records of a unit.
+    """
+    several = PrivacyUnit.read(unit).most_records > 1
+    if several and not (is_noise and charged in RELATIONS):
+        return f"it speaks of one record, and the ledger of all records of one {unit}"
+    if steps_between(neighbours, charged) is not None:
+        return ""
     if charged.startswith(GROUP_STEPS):
         return (
             f"what it says of one {unit} who is there or not does not say enough of one who is replaced, or of a "
@@ -225,15 +281,21 @@ def stated_changes(neighbours: str, unit: str) -> tuple[StatedChange, ...]:
 def stated_change(kind: SecretKind, of: str, unit: str) -> StatedChange:
     """Return what is stated of a change of one record; `of`: the attribute, or the level, that it is about."""
     fit, replaced = "both of which fit", _only("everything").name
+    owner = _owner(unit)
     if kind == "attribute":
-        known = f" and all of one {unit}'s but {of}"
+        known = f" and all of one {owner} but {of}"
         return StatedChange(kind, f"{of} only", "which of two values that is", fit, replaced, known)
     if kind == "within_level":
         place = f"place within one {of}"
-        known = f" and all of one {unit}'s but the {place}"
+        known = f" and all of one {owner} but the {place}"
         return StatedChange(kind, place, "which of two places that is", fit, replaced, known)
     name = f"one {unit}, {kind}"
     if kind == "everything":
         return StatedChange(kind, name, f"which of two answers one {unit} gave", fit, replaced)
-    asked = f"whether one {unit}'s answers were there at all"
+    asked = f"whether one {owner} answers were there at all"
     return StatedChange(kind, name, asked, "where both fit", _only(kind).name)
+
+
+def _owner(unit: str) -> str:
+    """Return the possessive of a unit: "person's", "household's"."""
+    return f"{PrivacyUnit.read(unit).name}'s"

@@ -326,9 +326,7 @@ def readme_text(context: PublicContext, n_records: int, optional: OptionalFiles,
     """Return README.txt: whose release it is, what is said of privacy, what is exact, what each file holds."""
     plan, geography = context.plan, context.geography
     words, release = ", ".join(stamps(plan)), plan.release
-    people = (
-        f"{n_records:,} {plan.schema.unit} records in {len(geography.leaves):,} {geography.leaves.name} areas"
-    )
+    people = f"{n_records:,} {plan.schema.record} records in {len(geography.leaves):,} {geography.leaves.name} areas"
     date = privacy.everything_released.up_to.date
     first = [] if plan.measured is None else [_of_another(plan, plan.measured)]
     disclosed = [row for row in privacy.secrets or () if row["status"] == "disclosed"]

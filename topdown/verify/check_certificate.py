@@ -21,6 +21,7 @@ from topdown.formats.verify_documents import Finding
 from topdown.verify.check_constraints import exact_tables
 from topdown.verify.check_tables import CSV, table_paths
 from topdown.verify.exact_arithmetic import exact_text, fraction
+from topdown.verify.noise_laws import unit_of
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.released_records import PERSONS
 from topdown.verify.session import MEASURED_PLAN, Session, part_paths
@@ -338,7 +339,7 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
     """
     plan, tree, release = session.plan, session.tree, session.plan.doc.release
     n_records = session.n_records
-    parted = session.cuts.n_sections > 1
+    parted, record = session.cuts.n_sections > 1, unit_of(plan.schema.unit).record
     return _TEXT.format(
         persons="persons/, in parts" if parted else "persons.parquet",
         file="file, or folder of parts," if parted else "file",
@@ -351,7 +352,7 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
         date=session.ledger.up_to["date"],
         exact=fill(_exact_words(session), COLUMNS),
         base=_BASE if plan.doc.base else "",
-        people=f"{n_records:,} {plan.schema.unit} records in {len(tree.geocodes[-1]):,} {tree.names[-1]} areas",
+        people=f"{n_records:,} {record} records in {len(tree.geocodes[-1]):,} {tree.names[-1]} areas",
         report=_REPORT if os.path.lexists(session.root / REPORT) else "",
         csv=_CSV if os.path.lexists(session.root / CSV) else "",
         listed=_ZEROS if plan.coverage is None else _INTERVALS,

@@ -12,6 +12,7 @@ from topdown.verify.ledger_reader import (
     FILE,
     Begun,
     Charge,
+    Choice,
     Commit,
     Drawn,
     DrawnNoise,
@@ -22,7 +23,7 @@ from topdown.verify.ledger_reader import (
     limits_of,
     sealing_commit,
 )
-from topdown.verify.noise_laws import changes_needed
+from topdown.verify.noise_laws import changes_needed, speaks_of_unit
 from topdown.verify.plan_reader import PlanFile, canonical
 from topdown.verify.session import Session, part_paths
 from topdown.verify.strict_reader import Findings, UnreadableError, parse_json, read_bytes
@@ -146,7 +147,8 @@ def _check_binding(session: Session, first: Opened, out: Findings) -> None:
                 out, "V024", f"the ledger is of another {what}", "files were mixed", expected, found
             )
     for line in session.ledger.live:
-        if changes_needed(first.neighbours, line.neighbours) is None:
+        speaks = speaks_of_unit(first.unit, line.neighbours, is_noise=not isinstance(line, Choice))
+        if not speaks or changes_needed(first.neighbours, line.neighbours) is None:
             text = f"intent {line.seq} is about a relation that says nothing of the ledger's"
             _ledger_finding(out, "V024", text, "losses of different meaning were added")
 

@@ -31,7 +31,7 @@ from topdown.verify.exact_arithmetic import (
 )
 from topdown.verify.ledger_reader import Charge, Choice, LedgerFile, Opened
 from topdown.verify.neighbour_changes import Closing, DerivedChange, Limit, Statistic, derive_changes
-from topdown.verify.noise_laws import RELATIONS, changes_needed, n_counts_moved
+from topdown.verify.noise_laws import RELATIONS, changes_needed, n_counts_moved, unit_of
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.public_tree import Facts, Tree
 from topdown.verify.query_labels import Reading, identity_reading, query_groups, read_below, selected_values
@@ -248,19 +248,19 @@ def change_sentence(
         "step": "the measurements of this step",
     }[reads]
     facts = [f"what is exact ({', '.join(exact)})"] if exact else []
-    fits = " and ".join(facts + ["the public facts"] * public_facts)
+    fits, owner = " and ".join(facts + ["the public facts"] * public_facts), f"{unit_of(unit).name}'s"
     which = f", both of which fit {fits}," if fits else ","
     if kind == "presence":
         which = f", where both fit {fits}," if fits else ","
-        middle = f", and must tell whether one {unit}'s answers were there at all"
+        middle = f", and must tell whether one {owner} answers were there at all"
     elif kind == "everything":
         middle = f", and must tell which of two answers one {unit} gave"
     elif kind == "attribute":
-        middle = f" and all of one {unit}'s but {of}, and must tell which of two values that is"
+        middle = f" and all of one {owner} but {of}, and must tell which of two values that is"
     else:
-        middle = f" and all of one {unit}'s but the place within one {of}, and must tell which of two places that is"
+        middle = f" and all of one {owner} but the place within one {of}, and must tell which of two places that is"
     return (
-        f"Someone who reads only {read}, knows every other {unit}'s answers{middle}{which} chooses rightly at most "
+        f"Someone who reads only {read}, knows every other {owner} answers{middle}{which} chooses rightly at most "
         f"{times} times in 100; a coin gives 50."
     )
 
@@ -271,15 +271,16 @@ def ledger_sentence(kind: str, of: str, readers: str, unit: str, exact: Sequence
     Args:
         of: the relation of the ledger. readers: see `LedgerFile.readers`. exact, times: see `change_sentence`.
     """
+    owner = f"{unit_of(unit).name}'s"
     if kind == "presence":
-        asked = f"whether one {unit}'s answers were there at all, where both fit"
+        asked = f"whether one {owner} answers were there at all, where both fit"
     elif kind == "step":
         asked = f"which of two data sets one step apart ({of}) is the true one, both of which fit"
     else:
         asked = f"which of two answers one {unit} gave, both of which fit"
     published = f"what was published exactly ({', '.join(exact)}) and " if exact else ""
     return (
-        f"{readers}, knows every other {unit}'s answers, and must tell {asked} {published}the public facts, chooses "
+        f"{readers}, knows every other {owner} answers, and must tell {asked} {published}the public facts, chooses "
         f"rightly at most {times} times in 100; a coin gives 50."
     )
 

@@ -2,6 +2,9 @@
 
 Of a law: names, loss, calibration, variance, and what its weights must be.
 
+All records of a unit change at once. What a unit of several records loses to noise is known where the losses of records
+add up, whatever counts they move: of geometric noise. It is not known what such a change leaves open of what is exact.
+
 Discrete Gaussian: rho = S / (2 variance). Two-sided geometric: epsilon = S / scale. A law with a delta: every count
 that moves pays its part of epsilon, and of delta. Whatever else asks for a law finds it in `LAWS`.
 
@@ -14,8 +17,9 @@ delta, over e^epsilon, while that is above 0. A law that is more private than ch
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -27,7 +31,7 @@ class CheckedRelation:
     """What verify knows of one neighbour relation.
 
     A record adds 1 to one answer of one area, in every measurement. One record more or less changes one answer; one
-    record replaced takes 1 from one answer and adds 1 to another.
+    record replaced takes 1 from one answer and adds 1 to another; at most so many for all records of a unit.
 
     Args:
         shifts: by how much each answer changes that a neighbour changes in one measurement of a level.
@@ -60,6 +64,41 @@ class CheckedRelation:
         return max(up, down) if len(self.shifts) == 1 else up * down
 
 
+_SEVERAL = re.compile(r"([^\W\d_]\w*) of at most ([1-9][0-9]{0,2}|1000) ([^\W\d]+)s")
+
+
+@dataclass(frozen=True)
+class CheckedUnit:
+    """What verify knows of a unit of privacy: its name, what a record is, and how many records it has at most."""
+
+    name: str
+    record: str
+    n_records: int
+
+
+def unit_of(text: str) -> CheckedUnit:
+    """Read "household of at most 4 persons"; whatever is not of that form has one record."""
+    found = _SEVERAL.fullmatch(text)
+    if found and found[2] != "1":
+        return CheckedUnit(found[1], found[3], int(found[2]))
+    return CheckedUnit(text, text, 1)
+
+
+def relation_of_plan(neighbours: str, unit: str, law: CheckedLaw, *, known: bool) -> CheckedRelation:
+    """Return what neighbours change; ValueError for a unit of several records whose loss or rules are not checked.
+
+    Args:
+        known: whether something is exact, or some count has a most.
+    """
+    n = unit_of(unit).n_records
+    if n == 1 and re.search(r"\d", unit):
+        raise ValueError(f"{unit[:60]!r} is no unit of privacy")
+    if n > 1 and (law.composed_as != "geometric" or known):
+        raise ValueError(f"what {law.name} noise and exact statistics say of one {unit[:60]} is not checked")
+    mine = RELATIONS[neighbours]
+    return replace(mine, shifts=tuple(n * shift for shift in mine.shifts))
+
+
 GROUP_STEPS = "steps of group sizes: "  # before the steps of a charge for group sizes
 
 
@@ -77,6 +116,11 @@ RELATIONS = {
 def n_counts_moved(kind: str) -> int:
     """Return how many answers of a measurement a change of one record moves: one for presence, else two."""
     return 1 if kind == "presence" else 2
+
+
+def speaks_of_unit(unit: str, charged: str, *, is_noise: bool) -> bool:
+    """Tell whether a charge says something of all records of a unit: of several, noise on counts of records does."""
+    return unit_of(unit).n_records == 1 or (is_noise and charged in RELATIONS)
 
 
 def changes_needed(about: str, charged: str) -> int | None:

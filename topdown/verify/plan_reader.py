@@ -21,7 +21,7 @@ from topdown.formats.release_documents import (
     PlanMeasurement,
 )
 from topdown.verify.exact_arithmetic import exact_text, fraction
-from topdown.verify.noise_laws import RELATIONS, CheckedLaw, CheckedRelation, law_of_mechanism
+from topdown.verify.noise_laws import CheckedLaw, CheckedRelation, law_of_mechanism, relation_of_plan, unit_of
 from topdown.verify.query_labels import Query, Schema, read_schema
 from topdown.verify.rule_kinds import Rules
 from topdown.verify.strict_reader import read_json, unreadable
@@ -130,10 +130,12 @@ class PlanFile:
         """The law of every noise, by its name in plan and ledger."""
         return self.noise.name
 
-    @property
+    @cached_property
     def relation(self) -> CheckedRelation:
-        """What neighbours change."""
-        return RELATIONS[self.doc.neighbours]
+        """What neighbours change; ValueError where it is not known of a unit of several records."""
+        several = unit_of(self.schema.unit).n_records > 1
+        known = several and (self.rules.exact or any(rule.is_most for rule in self.rules.bounds))
+        return relation_of_plan(self.doc.neighbours, self.schema.unit, self.noise, known=bool(known))
 
     @property
     def noise(self) -> CheckedLaw:
@@ -179,10 +181,12 @@ def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
         schema = read_schema(doc.schema)
         queries = {name: schema.query(name) for name in _query_names(doc)}
         _check_names(doc, schema, queries)
+        rest = {key: value for key, value in document.items() if key != "plan_hash"}
+        plan = PlanFile(doc, hashlib.sha256(canonical(rest)).hexdigest(), schema, queries)
+        _ = plan.relation  # refuses a unit whose loss is not known
     except (ValueError, TypeError, RecursionError) as error:
         raise unreadable(code, path, f"is not a plan: {str(error)[:160]}") from None
-    rest = {key: value for key, value in document.items() if key != "plan_hash"}
-    return PlanFile(doc, hashlib.sha256(canonical(rest)).hexdigest(), schema, queries)
+    return plan
 
 
 def _check_known(doc: Plan, document: dict[str, Any]) -> None:

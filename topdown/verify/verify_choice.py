@@ -27,7 +27,7 @@ from topdown.verify.exact_arithmetic import (
     read_enclosure,
 )
 from topdown.verify.ledger_reader import Choice, Commit, Opened, sealing_commit
-from topdown.verify.noise_laws import RELATIONS, changes_needed
+from topdown.verify.noise_laws import RELATIONS, changes_needed, speaks_of_unit
 from topdown.verify.plan_reader import canonical
 from topdown.verify.session import Session
 from topdown.verify.stated_losses import Comparison
@@ -100,6 +100,7 @@ def check_choice_ledger(session: Session, out: Findings) -> str:
         not isinstance(first, Opened)
         or (first.data_set, first.unit) != bound
         or any(changes_needed(first.neighbours, one.neighbours) is None for one in ledger.live)
+        or not speaks_of_unit(first.unit, asked["neighbours"], is_noise=False)
     ):
         _choice_finding(out, "V024", "the ledger is of another data set, relation or unit", LEDGER)
     commit, charged = _commit_and_charges(session)

@@ -90,7 +90,7 @@ def _show_noise(screen: Screen, s: PlanSummary, details: bool) -> None:
     names = list(dict.fromkeys(q.query for q in queries))
     shown = names if details else top_queries(queries)
     hint = f" (all {len(names)} queries: --details)" if len(shown) < len(names) else ""
-    screen.heading("Noise", f", standard deviation in {s.privacy.unit.split()[-1]}s{hint}")
+    screen.heading("Noise", f", standard deviation in {_relation(s).unit.record}s{hint}")
     levels = [level.level for level in s.levels]
     of = {(q.query, q.level): figures.two_digits(q.stddev) for q in queries}
     columns = [Column("query"), *numbers(*levels)]
@@ -143,7 +143,7 @@ def _show_exact(screen: Screen, s: PlanSummary, details: bool) -> None:
 
 def _show_privacy(screen: Screen, s: PlanSummary) -> None:
     p, ledger = s.privacy, s.ledger
-    screen.heading("Privacy", f" of {p.unit} ({Relation.named(p.neighbours).made_by})")
+    screen.heading("Privacy", f" of {p.unit} ({_relation(s).made_by})")
     symbol, loss, both = figures.SYMBOL[p.loss_name], Fraction(p.loss), Fraction(p.loss_with_base)
     based = "" if loss == both else f" this step, {figures.both(both)} with its base"
     certified = p.certified
@@ -319,7 +319,7 @@ def show_compared(screen: Screen, found: PlansCompared, name: str) -> None:
         columns,
         [
             ("spends", *(_spent_loss(s) for s in pair)),
-            ("for", *(Relation.named(s.neighbours).noun for s in pair)),
+            ("for", *(_relation(s).noun for s in pair)),
             ("attacker right in 100, at most", *(str(s.privacy.certified.right_in_100) for s in pair)),
             ("noisy numbers", *(f"{sum(level.n_numbers for level in s.levels):,}" for s in pair)),
             ("time, about", *(f"{max(1, round(s.needs.seconds)):,} s" for s in pair)),
@@ -333,9 +333,13 @@ def show_compared(screen: Screen, found: PlansCompared, name: str) -> None:
             indent=2,
             hang=4,
         )
-    unit = found.here.privacy.unit.split()[-1]
-    _show_deviations(screen, f"Noise, standard deviation in {unit}s", found.noise)
-    _show_deviations(screen, f"Estimates, mean standard deviation in {unit}s", found.estimates)
+    record = _relation(found.here).unit.record
+    _show_deviations(screen, f"Noise, standard deviation in {record}s", found.noise)
+    _show_deviations(screen, f"Estimates, mean standard deviation in {record}s", found.estimates)
+
+
+def _relation(s: PlanSummary) -> Relation:
+    return Relation.named(s.neighbours, s.privacy.unit.removeprefix("one "))
 
 
 def _spent_loss(s: PlanSummary) -> str:

@@ -123,6 +123,8 @@ class NoiseLaw:
         most: largest parameter; for a variance or a scale, whose noise leaves 32 bits less than once in 2^128 draws.
         usual: how others would state its loss as an epsilon.
         distribution: what is drawn, from (parameter, weights).
+        adds_over_records: whether the loss of several records is the sum of theirs, whichever counts they move, so that
+            units of several records may be protected by it (accountant/PROOF.md, section 14).
         weights: of a law whose losses have a delta, from (epsilon, delta) of one count; None: those of least |x|, which
             `topdown.optimal_noise` makes.
     """
@@ -139,6 +141,7 @@ class NoiseLaw:
     most: int
     usual: str
     distribution: Callable[[Fraction, Weights], NoiseDistribution]
+    adds_over_records: bool = False
     weights: Callable[[Fraction, Fraction], Weights] | None = None
 
     def loss(self, parameter: Fraction, shift: int, coordinates: int) -> Fraction:

@@ -103,4 +103,5 @@ TWO_SIDED_GEOMETRIC = NoiseLaw(
     most=(1 << 31) // 90,  # 90 scales
     usual="epsilon",
     distribution=lambda scale, _: TwoSidedGeometric(scale),
+    adds_over_records=True,
 )

@@ -42,7 +42,7 @@ from topdown.privacy.ledger.ledger_records import (
     level_of,
     stated_limits,
 )
-from topdown.privacy.relation import steps_between, why_no_steps
+from topdown.privacy.relation import steps_between, why_not_charged
 
 if TYPE_CHECKING:
     from topdown.privacy.accountant import NoisyCounts, WholeLoss
@@ -288,7 +288,7 @@ class Book:
         if not self.entries:
             return "its first record does not open it"
         if isinstance(event, Charge):
-            return relation_problem(self.binding, event.neighbours) or lacks_weights(event)
+            return relation_problem(self.binding, event) or lacks_weights(event)
         if isinstance(event, TakenOver):
             return self._taking_problem(event)
         if isinstance(event, Commit):
@@ -307,7 +307,7 @@ class Book:
         before = self.taken_over.get(event.ledger)
         if before is not None and (event.records < before.records or event.sha256 == before.sha256):
             return f"ledger {event.ledger} was taken over already, or a newer state of it"
-        problems = (relation_problem(self.binding, past.charge.neighbours) for past in event.charges)
+        problems = (relation_problem(self.binding, past.charge) for past in event.charges)
         return next(filter(None, problems), "")
 
     def _gone(self, seq: int) -> str:
@@ -427,12 +427,11 @@ def charged_text(charges: Iterable[Charge]) -> str:
     return ", ".join(f"{name} {exact_text(loss)}" for name, loss in losses_by_kind(charges).items())
 
 
-def relation_problem(bound: LedgerBinding, neighbours: str) -> str:
-    """Say why a charge under a relation has no place in a ledger; empty if it has."""
-    if steps_between(bound.neighbours, neighbours) is not None:
-        return ""
-    why = why_no_steps(bound.neighbours, neighbours, bound.unit)
-    return f"its relation is {neighbours!r}, the ledger's is {bound.neighbours!r}: {why}"
+def relation_problem(bound: LedgerBinding, charge: Charge | LedgerBinding) -> str:
+    """Say why a charge, or one that another binding would make, has no place in a ledger; empty if it has."""
+    neighbours, is_noise = charge.neighbours, not isinstance(charge, Choice)
+    why = why_not_charged(bound.neighbours, bound.unit, neighbours, is_noise=is_noise)
+    return f"its relation is {neighbours!r}, the ledger's is {bound.neighbours!r}: {why}" if why else ""
 
 
 def lacks_weights(charge: Charge) -> str:
@@ -487,7 +486,7 @@ def over_budget(path: Path, book: Book, intent: Charge, asked: Limits | None) ->
         return _not_alone(path, book, intent)
     after = book.composed(more=(intent,))
     if after is None:
-        return other_relation(path, relation_problem(book.binding, intent.neighbours))
+        return other_relation(path, relation_problem(book.binding, intent))
     again = f" (attempt {intent.attempt}, for {', '.join(intent.covers)})" if intent.attempt > 1 else ""
     what = "choice" if isinstance(intent, Choice) else "plan"
     costs = f"the {what} costs {cost_text(intent)}{again}"

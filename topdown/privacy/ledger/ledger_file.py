@@ -164,7 +164,7 @@ class Ledger:
 
     def check_affordable(self, intent: Charge, asked: Limits | None) -> None:
         """Raise what `intent` would raise, without writing anything."""
-        problem = relation_problem(self.book.binding, intent.neighbours)
+        problem = relation_problem(self.book.binding, intent)
         if problem:
             raise other_relation(self.path, problem)
         self._check(intent)
@@ -228,7 +228,7 @@ class Ledger:
 
     def take_over(self, taken: TakenOver) -> Entry:
         """Count everything that a former ledger holds (B021: of a relation that says nothing of this one's)."""
-        problems = (relation_problem(self.book.binding, past.charge.neighbours) for past in taken.charges)
+        problems = (relation_problem(self.book.binding, past.charge) for past in taken.charges)
         problem = next(filter(None, problems), "")
         if problem:
             raise other_relation(self.path, problem)
@@ -490,7 +490,7 @@ def _check_identity(place: LedgerLocation, book: Book) -> None:
     bound, mine = book.binding, place.binding
     if book.opened.ledger != place.id or (bound.data_set, bound.unit) != (mine.data_set, mine.unit):
         raise wrong_ledger(place.path, book.opened, place.id, mine)
-    problem = relation_problem(bound, mine.neighbours)
+    problem = relation_problem(bound, mine)
     if problem:
         raise other_relation(place.path, problem)
 
