@@ -161,8 +161,8 @@ def law_tails(law: FormulaDistribution, floor_bits: int) -> TailSums:
     return tail_sums(slope, law.energy(2) - 2 * slope, floor_bits)
 
 
-def exact_positive(value: object, owner: str, name: str) -> Fraction:
-    """Return the value as a Fraction; refuse whatever is not an exact positive rational."""
+def refuse_inexact(value: object, owner: str, name: str) -> None:
+    """Refuse whatever is not an exact positive rational."""
     if isinstance(value, bool) or not isinstance(value, (int, Fraction)):
         raise TypeError(
             f"{owner} needs an exact {name}, not {type(value).__name__} {value!r}. "
@@ -170,7 +170,6 @@ def exact_positive(value: object, owner: str, name: str) -> Fraction:
         )
     if value <= 0:
         raise ValueError(f"{owner} needs a {name} > 0, not {value}. Fix: zero noise is not a mechanism.")
-    return Fraction(value)
 
 
 def uniform_below(bound: int, bits: BitSource) -> int:

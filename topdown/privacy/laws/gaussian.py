@@ -12,7 +12,7 @@ from topdown.privacy.laws.distribution import (
     FormulaDistribution,
     NoiseLaw,
     bernoulli_exp,
-    exact_positive,
+    refuse_inexact,
 )
 from topdown.privacy.laws.geometric import discrete_laplace
 
@@ -39,10 +39,10 @@ class DiscreteGaussian(FormulaDistribution):
 
     """
 
-    variance: Fraction
+    variance: Fraction | int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variance", exact_positive(self.variance, "DiscreteGaussian", "variance"))
+        refuse_inexact(self.variance, "DiscreteGaussian", "variance")
 
     def energy(self, k: int) -> Fraction:
         """Return -log of pmf(k) / pmf(0), exactly."""

@@ -13,7 +13,7 @@ from topdown.privacy.laws.distribution import (
     NoiseLaw,
     bernoulli,
     bernoulli_exp,
-    exact_positive,
+    refuse_inexact,
     uniform_below,
 )
 
@@ -39,10 +39,10 @@ class TwoSidedGeometric(FormulaDistribution):
 
     """
 
-    scale: Fraction
+    scale: Fraction | int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", exact_positive(self.scale, "TwoSidedGeometric", "scale"))
+        refuse_inexact(self.scale, "TwoSidedGeometric", "scale")
 
     def energy(self, k: int) -> Fraction:
         """Return -log of pmf(k) / pmf(0), exactly."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 from topdown.formats.caps import exact_text
@@ -251,8 +252,6 @@ class Intent:
         covers: names of the levels whose noise may be drawn once under this intent.
         journal: id of the measurement, so that no other folder can draw under it.
         neighbours: relation under which a change moves the counts of `laws`: one of records, or steps.
-        loss: filled in from the laws.
-        delta: beside the loss, filled in from the laws; 0 unless losses are pairs.
         rho_limit, epsilon_limit, delta_limit, limit_reason: `Limits` it was checked against, filled in by the ledger.
     """
 
@@ -264,26 +263,27 @@ class Intent:
     covers: tuple[str, ...]
     journal: str
     neighbours: str
-    loss: Fraction = Fraction(-1)
-    delta: Fraction = Fraction(-1)
     rho_limit: Fraction = Fraction(0)
     epsilon_limit: Fraction = Fraction(0)
     delta_limit: Fraction = Fraction(0)
     limit_reason: str = ""
+    derived: ClassVar[tuple[str, ...]] = ("loss", "delta")
 
     def __post_init__(self) -> None:
         if not self.laws or not self.covers or not self.journal or not self.neighbours:
             raise ValueError("an intent needs laws, levels it covers, a journal and a relation")
         if len({law.loss_name for law in self.laws}) != 1 or {x.level for x in self.laws} != set(self.covers):
             raise ValueError("the laws of an intent have one loss, and are those of the levels it covers")
-        total = sum((law.loss for law in self.laws), Fraction(0))
-        if self.loss not in (Fraction(-1), total):
-            raise ValueError("the loss of an intent is not that of its laws")
-        both = sum((law.delta_loss for law in self.laws), Fraction(0))
-        if self.delta not in (Fraction(-1), both):
-            raise ValueError("the delta of an intent is not that of its laws")
-        object.__setattr__(self, "loss", total)
-        object.__setattr__(self, "delta", both)
+
+    @cached_property
+    def loss(self) -> Fraction:
+        """Sum of the losses of its laws."""
+        return sum((law.loss for law in self.laws), Fraction(0))
+
+    @cached_property
+    def delta(self) -> Fraction:
+        """Sum of the deltas beside the losses; 0 unless losses are pairs."""
+        return sum((law.delta_loss for law in self.laws), Fraction(0))
 
     @property
     def loss_name(self) -> LossName:
@@ -437,8 +437,9 @@ def from_fields(plain: dict[str, object], kinds: Mapping[str, type[Any]] = KINDS
 
 
 def _fields(record: Any) -> dict[str, object]:
-    """Return the fields of a record or law."""
-    values = {item.name: getattr(record, item.name) for item in fields(record)}
+    """Return the fields of a record or law, and what is written beside them though it follows from them."""
+    names = (*(item.name for item in fields(record)), *getattr(record, "derived", ()))
+    values = {name: getattr(record, name) for name in names}
     return {name: _plain(value) for name, value in values.items() if name not in _ABSENT or value}
 
 
@@ -454,14 +455,21 @@ def _plain(value: object) -> object:
 
 def record_from(cls: type[Any], plain: object) -> Any:
     """Read the fields of a record or law; ValueError or TypeError if one is missing, unknown or of the wrong type."""
-    readers = {item.name: _READERS[str(item.type)] for item in fields(cls)}
+    derived: tuple[str, ...] = getattr(cls, "derived", ())
+    readers = {item.name: _READERS[str(item.type)] for item in fields(cls)} | dict.fromkeys(
+        derived, exact_number
+    )
     if not isinstance(plain, dict) or not set(readers) - set(_ABSENT) <= set(plain) <= set(readers):
         raise ValueError("missing or unknown field")
     values = {name: readers[name](value) for name, value in plain.items()}
     absent = {name: _ABSENT[name] for name in readers if name not in plain}
     if not all(values[name] for name in _ABSENT if name in values):
         raise ValueError("a field that says nothing")
-    return cls(**values, **absent)
+    stated = {name: values.pop(name, absent.pop(name, _NONE)) for name in derived}
+    made = cls(**values, **absent)
+    if any(getattr(made, name) != value for name, value in stated.items()):
+        raise ValueError("the loss or the delta of an intent is not that of its laws")
+    return made
 
 
 def _read_text(value: object) -> str:
