@@ -35,8 +35,9 @@ from topdown.arrays import Floats, Ints
 from topdown.errors import ConfigError, DataError
 from topdown.formats.verify_documents import CheckResult
 from topdown.made_up import WARNING_FILE
+from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import persons_said
-from topdown.verify.strict_reader import Findings, UnreadableError, read_bytes
+from topdown.verify.strict_reader import UnreadableError, read_bytes
 
 MORE = 1e-6
 

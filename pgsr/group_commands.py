@@ -58,7 +58,7 @@ from topdown.app.screens.text_layout import FAIL, OK, bold
 from topdown.errors import EXIT_OK, ConfigError
 from topdown.privacy.ledger import LedgerLocation
 from topdown.progress import Report
-from topdown.verify.strict_reader import verify_result
+from topdown.verify.findings import verify_result
 
 NOT_CHECKED = (
     "that the noisy answers were drawn from the groups",

@@ -42,10 +42,10 @@ from topdown.verify.change_losses import MovedCounts, loss_of
 from topdown.verify.check_ledger import check_order
 from topdown.verify.check_privacy import check_everything_released
 from topdown.verify.exact_arithmetic import fraction
+from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import GROUP_STEPS, OF_GROUP_SIZES, Charge, LedgerFile, Opened, load_ledger
 from topdown.verify.stated_losses import Comparison, StatedRow
 from topdown.verify.strict_reader import (
-    Findings,
     UnreadableError,
     check_bytes,
     open_inside,

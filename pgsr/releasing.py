@@ -81,8 +81,8 @@ from topdown.privacy.ledger import (
 from topdown.progress import Event, Report, silent
 from topdown.publish.ledger_statement import spent_statement
 from topdown.resources import report_slow_kernels
+from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import ledger_of_bytes
-from topdown.verify.strict_reader import Findings
 
 _DRAWN = re.compile(rf"{PART}\.[0-9]+\.[0-9a-f]{{64}}\.drawn")
 QUERY = "group sizes"

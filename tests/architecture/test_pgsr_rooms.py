@@ -33,6 +33,7 @@ OF_THE_VERIFIER = {
         "check_ledger",
         "check_privacy",
         "exact_arithmetic",
+        "findings",
         "ledger_reader",
         "stated_losses",
         "strict_parquet",

@@ -28,8 +28,8 @@ from topdown.solve import SecondSolve, compare_with_published, open_release, sol
 from topdown.solve.second_solve import ComparedSplit
 from topdown.solve.solve_stage import report_lost_workers
 from topdown.verify import Finding, VerifyResult, verify
+from topdown.verify.findings import Findings, verify_result
 from topdown.verify.run_checks import Tell
-from topdown.verify.strict_reader import Findings, verify_result
 from topdown.workers import Executor, ExecutorChoice, open_executor
 
 SOLVED_CHECK = "solved again"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         tight_formula,
         usual_formula,
     )
+    from topdown.verify.findings import Findings
     from topdown.verify.kernels_packing import end_of_packed
     from topdown.verify.ledger_reader import DrawnNoise, load_ledger
     from topdown.verify.neighbour_changes import CountLimits, propagate_limits
@@ -44,6 +45,6 @@ if TYPE_CHECKING:
     from topdown.verify.session import SectionFindings, Session, check_section
     from topdown.verify.stated_losses import Comparison, StatedRow
     from topdown.verify.strict_parquet import describes_every_column
-    from topdown.verify.strict_reader import Findings, UnreadableError, read_bytes
+    from topdown.verify.strict_reader import UnreadableError, read_bytes
 
 __getattr__ = lazy_face(__name__, __file__)

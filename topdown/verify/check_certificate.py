@@ -21,12 +21,12 @@ from topdown.formats.verify_documents import Finding
 from topdown.verify.check_constraints import exact_tables
 from topdown.verify.check_tables import CSV, table_paths
 from topdown.verify.exact_arithmetic import exact_text, fraction
+from topdown.verify.findings import Findings
 from topdown.verify.noise_laws import unit_of
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.released_records import PERSONS
 from topdown.verify.session import MEASURED_PLAN, Session, part_paths
 from topdown.verify.strict_reader import (
-    Findings,
     NotAvailableError,
     UnreadableError,
     check_bytes,

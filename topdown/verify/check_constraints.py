@@ -16,12 +16,13 @@ from topdown.formats.release_documents import Comparisons
 from topdown.formats.verify_documents import MAX_FINDINGS, Finding
 from topdown.verify.check_solver import FILE, load_solved
 from topdown.verify.exact_arithmetic import values_at
+from topdown.verify.findings import Findings
 from topdown.verify.public_tree import bounds_by_level
 from topdown.verify.query_labels import Query
 from topdown.verify.released_records import Areas, answer_label
 from topdown.verify.session import Session
 from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm
-from topdown.verify.strict_reader import Findings, UnreadableError, read_json, unreadable
+from topdown.verify.strict_reader import UnreadableError, read_json, unreadable
 
 EXACT = "measurements/exact.json"
 MOST_LISTED = 100_000  # areas of a statistic without a table of its own

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from topdown.arrays import Floats, Ints
 from topdown.formats.verify_documents import MAX_FINDINGS, Finding
 from topdown.verify.exact_arithmetic import tally
+from topdown.verify.findings import Findings
 from topdown.verify.query_labels import Query
 from topdown.verify.released_records import Table, TableEstimates, answer_label
 from topdown.verify.session import Session
-from topdown.verify.strict_reader import Findings
 
 LEAST_ANSWERS, ANCESTORS = 16, 2  # of tables of leaves whose upper ends use the areas above; how many of them
 PER_RECORD, PER_UNIT = 1000, 1_000_000  # thousandths of a record, millionths of a quantile

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from topdown.formats.verify_documents import Finding
 from topdown.verify.exact_arithmetic import exact_text, fraction
+from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import (
     FILE,
     Begun,
@@ -26,7 +27,7 @@ from topdown.verify.ledger_reader import (
 from topdown.verify.noise_laws import changes_needed, speaks_of_unit
 from topdown.verify.plan_reader import PlanFile, canonical
 from topdown.verify.session import Session, part_paths
-from topdown.verify.strict_reader import Findings, UnreadableError, parse_json, read_bytes
+from topdown.verify.strict_reader import UnreadableError, parse_json, read_bytes
 
 JOURNAL = "measurements/journal.json"
 _KEYS = {"journal", "layout", "plan_hash", "type", "version"}

@@ -18,13 +18,14 @@ from topdown.arrays import Ints
 from topdown.formats.release_documents import Plan, PlanMeasurement
 from topdown.formats.verify_documents import Finding
 from topdown.verify.exact_arithmetic import fraction
+from topdown.verify.findings import Findings
 from topdown.verify.noise_laws import law_named
 from topdown.verify.packed_answers import KnownRows
 from topdown.verify.plan_reader import canonical, load_plan
 from topdown.verify.released_records import open_kinds
 from topdown.verify.session import FOLDER, MEASURED_PLAN, Session, level_parts
 from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm, int64_array, label_positions
-from topdown.verify.strict_reader import Findings, UnreadableError, unreadable
+from topdown.verify.strict_reader import UnreadableError, unreadable
 
 CODE = "V181"
 HOW_SOLVED = ("passes", "rounding")  # of a level

@@ -12,6 +12,7 @@ import numpy as np
 from topdown.formats.release_documents import PlanBase, PlanLevel
 from topdown.formats.verify_documents import MAX_FINDINGS, Finding
 from topdown.verify.exact_arithmetic import differences, exact_text, fraction, tally, value_at
+from topdown.verify.findings import Findings
 from topdown.verify.noise_laws import law_problem
 from topdown.verify.plan_reader import FILE, PlanFile
 from topdown.verify.public_tree import GEOGRAPHY
@@ -27,7 +28,7 @@ from topdown.verify.released_records import (
     base_table_paths,
 )
 from topdown.verify.session import Session
-from topdown.verify.strict_reader import Findings, read_json
+from topdown.verify.strict_reader import read_json
 
 _BROKEN = "the noise would not keep the epsilon and delta that were charged for it"
 

@@ -29,6 +29,7 @@ from topdown.verify.exact_arithmetic import (
     twelve_digits,
     usual_formula,
 )
+from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import Charge, Choice, LedgerFile, Opened
 from topdown.verify.neighbour_changes import Closing, DerivedChange, Limit, Statistic, derive_changes
 from topdown.verify.noise_laws import RELATIONS, changes_needed, n_counts_moved, unit_of
@@ -37,7 +38,7 @@ from topdown.verify.public_tree import Facts, Tree
 from topdown.verify.query_labels import Reading, identity_reading, query_groups, read_below, selected_values
 from topdown.verify.session import Session
 from topdown.verify.stated_losses import FILE, Comparison, StatedRow
-from topdown.verify.strict_reader import Findings, unreadable
+from topdown.verify.strict_reader import unreadable
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,13 @@ from topdown.formats.report_parts import (
 )
 from topdown.formats.verify_documents import CheckResult, Finding
 from topdown.verify.exact_arithmetic import fraction
+from topdown.verify.findings import Findings
 from topdown.verify.noise_laws import law_named
 from topdown.verify.plan_reader import VERSION
 from topdown.verify.query_labels import Query
 from topdown.verify.released_records import answer_label
 from topdown.verify.session import Session, run_check
-from topdown.verify.strict_reader import Findings, read_bytes, read_json
+from topdown.verify.strict_reader import read_bytes, read_json
 
 DIGITS = {"up1": 1, "up2": 2, "up4": 4}
 NEAR = 60  # characters shown before the first difference

@@ -11,9 +11,10 @@ from msgspec import UNSET, UnsetType
 
 from topdown.formats.release_documents import FailsafeUse, Solve, TreeEstimate
 from topdown.formats.verify_documents import Finding
+from topdown.verify.findings import Findings
 from topdown.verify.plan_reader import PlanFile
 from topdown.verify.session import MEASURED_PLAN, Session, part_paths
-from topdown.verify.strict_reader import Findings, canonical_json, check_bytes, read_json, unreadable
+from topdown.verify.strict_reader import canonical_json, check_bytes, read_json, unreadable
 
 FILE = "solve.json"
 MOST_PERSONS = 1e-6  # of distance from the normal equations

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from topdown.arrays import Ints
 from topdown.formats.verify_documents import MAX_FINDINGS, Finding
 from topdown.verify.exact_arithmetic import differences, sums_fit, tally, value_at
+from topdown.verify.findings import Findings
 from topdown.verify.plan_reader import table_path
 from topdown.verify.query_labels import Query
 from topdown.verify.released_records import Areas, Table, answer_label
 from topdown.verify.session import Session
-from topdown.verify.strict_reader import Findings, NotAvailableError, UnreadableError, open_inside, unreadable
+from topdown.verify.strict_reader import NotAvailableError, UnreadableError, open_inside, unreadable
 
 CSV = "microdata/persons.csv.gz"
 _BLOCK = 2**20

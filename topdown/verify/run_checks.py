@@ -36,8 +36,9 @@ from topdown.verify.check_tables import (
     check_whole_numbers,
     check_whole_numbers_areas,
 )
+from topdown.verify.findings import NOT_SOLVED, verify_result
 from topdown.verify.session import AreaCheck, Check, EachSection, Session, run_check, sections_in_order
-from topdown.verify.strict_reader import NOT_SOLVED, NotAvailableError, verify_result
+from topdown.verify.strict_reader import NotAvailableError
 from topdown.verify.verify_choice import (
     NOT_CHECKED,
     check_choice_certificate,

@@ -17,6 +17,7 @@ from topdown.arrays import Ints
 from topdown.errors import InternalError
 from topdown.formats.verify_documents import CheckResult, Finding
 from topdown.verify.exact_arithmetic import narrow, tally
+from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import LedgerFile, load_ledger
 from topdown.verify.plan_reader import PlanFile, load_plan
 from topdown.verify.public_tree import (
@@ -49,7 +50,6 @@ from topdown.verify.released_records import (
     tree_of_section,
 )
 from topdown.verify.strict_reader import (
-    Findings,
     LoadedOnce,
     NotAvailableError,
     UnreadableError,

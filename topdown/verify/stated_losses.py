@@ -35,8 +35,8 @@ from topdown.verify.exact_arithmetic import (
     twelve_digits,
     usual_formula,
 )
+from topdown.verify.findings import Findings
 from topdown.verify.gaussian_sums import continuous_epsilon
-from topdown.verify.strict_reader import Findings
 
 FILE = "certificate.json"
 BOUNDS, PURE, PAIR = "bounds: two Gaussians, zCDP, symmetry", "pure epsilon", "sums of epsilon and delta"

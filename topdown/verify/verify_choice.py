@@ -26,19 +26,13 @@ from topdown.verify.exact_arithmetic import (
     log,
     read_enclosure,
 )
+from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import Choice, Commit, Opened, sealing_commit
 from topdown.verify.noise_laws import RELATIONS, changes_needed, speaks_of_unit
 from topdown.verify.plan_reader import canonical
 from topdown.verify.session import Session
 from topdown.verify.stated_losses import Comparison
-from topdown.verify.strict_reader import (
-    Findings,
-    canonical_json,
-    check_bytes,
-    read_bytes,
-    read_json,
-    unreadable,
-)
+from topdown.verify.strict_reader import canonical_json, check_bytes, read_bytes, read_json, unreadable
 
 QUESTION, RESULT, LEDGER, CERTIFICATE = "selection.json", "result.json", "ledger.jsonl", "certificate.json"
 ANSWER, JOURNAL, COVERAGE = "choice/answer/part-000.json", "choice/journal.json", "public/coverage.csv"
