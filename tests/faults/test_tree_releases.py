@@ -11,7 +11,7 @@ import pytest
 from tests.faults.test_policy_releases import release
 from tests.helpers import solved
 from tests.helpers.small_release import reseal, write_canonical
-from topdown.app import solve_release
+from tests.helpers.solved import solve_release
 from topdown.verify import verify
 
 Change = Callable[[dict[str, Any]], None]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.helpers.small_release import Small, build, certified, edit_table, write_journal, write_ledger
-from topdown.app import solve_release
+from tests.helpers.solved import solve_release
 from topdown.formats import CertifiedPrivacy, json_bytes
 from topdown.measure import read_microdata
 from topdown.model import Histogram

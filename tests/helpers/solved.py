@@ -8,12 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.helpers.runs import run_text
+from topdown.formats import Solve, json_bytes
 from topdown.model import Histogram
-from topdown.plan import PublicContext, prepare
-from topdown.solve import AnswersInMemory, MemorySource
+from topdown.plan import PublicContext, load_context, prepare
+from topdown.solve import AnswersInMemory, MemorySource, solve_folder
 
 TOY_COLUMNS = "homes", "dormitories", "barracks"
 TOP = Path(__file__).resolve().parents[2]
+
+
+def solve_release(release: Path, *, workers: int = 1) -> tuple[Histogram, Solve]:
+    """Solve a measured release from its files alone and write solve.json; return the leaf table and that document."""
+    solved = solve_folder(release, load_context(release), workers=workers)
+    (release / "solve.json").write_bytes(json_bytes(solved.document))
+    return solved.leaves.whole(), solved.document
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from tests.helpers.extension import Land, make_land
 from tests.helpers.ledgers import limit_as_stated, n_intents
 from tests.helpers.sections import solve_small
 from tests.helpers.small_release import edit_table, reseal, rewrite_table
-from topdown.app import generate_release, solve_release
+from tests.helpers.solved import solve_release
+from topdown.app import generate_release
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
 from topdown.measure import draw, load_records, measure, read_microdata, records_form
 from topdown.model import Attribute, Histogram, Schema, Support

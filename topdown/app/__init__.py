@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         real_noise,
         refuse_large,
     )
-    from topdown.app.pipeline import RunOptions, generate_release, solve_release
+    from topdown.app.pipeline import RunOptions, generate_release
     from topdown.app.plan_summary import (
         budget_grid,
         fitted_by_no_pass,

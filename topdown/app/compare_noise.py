@@ -17,12 +17,12 @@ from topdown.formats.common import LossName
 from topdown.formats.plan_documents import Better, Method, Than
 from topdown.optimal_noise.design import optimal_law
 from topdown.optimal_noise.noise_request import (
-    LARGEST_DELTA,
     LARGEST_EPSILON,
     SMALLEST_DELTA,
     NoiseRequest,
     Promise,
     Square,
+    refuse_large_delta,
 )
 from topdown.optimal_noise.splits import (
     MOST_TAILS,
@@ -296,12 +296,7 @@ def gaussian_needs(plan: Plan) -> Than:
 def _check_delta(delta: Fraction) -> None:
     if delta <= 0:
         raise ConfigError(f"delta is {delta}", code="C152", fix="give a delta above 0, e.g. 1/1000000")
-    if delta > LARGEST_DELTA:
-        raise ConfigError(
-            f"delta is {delta}, above {LARGEST_DELTA}: the best noise would release exact answers",
-            code="C154",
-            fix="give a smaller delta",
-        )
+    refuse_large_delta(delta)
 
 
 def _certified_epsilon(plan: Plan, delta: Fraction) -> Fraction:

@@ -91,19 +91,10 @@ def generate(
         InfeasibleError: the constraints contradict each other.
         CertificateError: V900 the finished release fails its own verification; do not publish it.
     """
-    people = _records_in_memory(run, records)
-    options = RunOptions(
-        checked_workers(workers),
-        csv=csv,
-        again=again,
-        records=people,
-        report=report,
-        language=checked_language(language),
-    )
-    planned = _opened_plan(run, None, leaves)
-    target = _checked_start(planned, out, None, resume=resume, final=final)
-    with spending(planned):
-        return pipeline.generate_release(planned.prepared, target, options)
+    people, speaks = _records_in_memory(run, records), checked_language(language)
+    options = RunOptions(checked_workers(workers), csv, speaks, again, people, report)
+    with _started(run, None, leaves, out, resume=resume, final=final) as (prepared, target):
+        return pipeline.generate_release(prepared, target, options)
 
 
 @public_function
@@ -139,10 +130,8 @@ def measure(
     below = None if base is None else path_of(base, "base")
     people = _records_in_memory(run, records)
     options = RunOptions(on_this_machine(workers), again=again, records=people, report=report)
-    planned = _opened_plan(run, below, leaves)
-    target = _checked_start(planned, out, below, resume=resume, final=final)
-    with spending(planned):
-        return pipeline.measure_release(planned.prepared, target, options, base=below)
+    with _started(run, below, leaves, out, resume=resume, final=final) as (prepared, target):
+        return pipeline.measure_release(prepared, target, options, base=below)
 
 
 def _opened_plan(run: PathText | Planned, base: Path | None, leaves: ArrowTable | None) -> Planned:
@@ -172,8 +161,22 @@ def _records_in_memory(run: PathText | Planned, records: ArrowTable | None) -> M
     return run.records if given is None and isinstance(run, Planned) else given
 
 
-def _checked_start(planned: Planned, out: PathText, below: Path | None, *, resume: bool, final: bool) -> Path:
-    """Check the folder of a run, and that it was planned with the release that it extends, if it extends one."""
+@contextmanager
+def _started(
+    run: PathText | Planned,
+    below: Path | None,
+    leaves: ArrowTable | None,
+    out: PathText,
+    *,
+    resume: bool,
+    final: bool,
+) -> Iterator[tuple[PreparedRun, Path]]:
+    """Open the plan and the folder of a run, checked, for work whose errors say what was spent.
+
+    Args:
+        below: release that it extends, if it extends one. run, leaves, out, resume, final: see `generate`.
+    """
+    planned = _opened_plan(run, below, leaves)
     if below is None and planned.base is not None:
         raise ConfigError("this plan extends a release", code="C097", fix="use topdown.extend")
     if below is not None and (planned.base is None or planned.base.resolve() != below.resolve()):
@@ -184,7 +187,8 @@ def _checked_start(planned: Planned, out: PathText, below: Path | None, *, resum
         )
     target = path_of(out, "out")
     check_start(planned, target, resume=resume, final=final)
-    return target
+    with spending(planned):
+        yield planned.prepared, target
 
 
 @public_function
@@ -225,19 +229,11 @@ def extend(
         InfeasibleError: I020 an area cannot be extended.
         DataError: as `generate`.
     """
-    below, people = path_of(base, "base"), _records_in_memory(run, records)
-    options = RunOptions(
-        checked_workers(workers),
-        csv=csv,
-        again=again,
-        records=people,
-        report=report,
-        language=checked_language(language),
-    )
-    planned = _opened_plan(run, below, leaves)
-    target = _checked_start(planned, out, below, resume=resume, final=final)
-    with spending(planned):
-        return pipeline.generate_release(planned.prepared, target, options, base=below)
+    below = path_of(base, "base")
+    people, speaks = _records_in_memory(run, records), checked_language(language)
+    options = RunOptions(checked_workers(workers), csv, speaks, again, people, report)
+    with _started(run, below, leaves, out, resume=resume, final=final) as (prepared, target):
+        return pipeline.generate_release(prepared, target, options, base=below)
 
 
 def check_start(

@@ -20,8 +20,9 @@ import numpy as np
 
 from topdown.app.calls import public_function
 from topdown.errors import CertificateError, ConfigError, TopdownError
+from topdown.formats import noise_documents as documents
 from topdown.formats.caps import TooMuchError, read_json, too_much
-from topdown.formats.command_documents import NoiseLaw, NoiseMultipliers, NoisePromise
+from topdown.formats.noise_documents import NoiseLaw, NoiseMultipliers, NoisePromise
 from topdown.formats.strict_toml import exact_text
 from topdown.notebook import card
 from topdown.optimal_noise import (
@@ -38,7 +39,7 @@ from topdown.optimal_noise import (
 )
 from topdown.optimal_noise.design import optimal_law
 from topdown.optimal_noise.integer_baselines import baselines
-from topdown.optimal_noise.noise_request import LARGEST_DELTA
+from topdown.optimal_noise.noise_request import LARGEST_DELTA, refuse_large_delta
 from topdown.optimal_noise.splits import COUNTS, shared_noise
 from topdown.privacy import Sampler, SimulationBits
 from topdown.privacy.accountant import NoisyCounts, worst_shift
@@ -399,12 +400,7 @@ def integer_noise(
 
 def refuse_large(delta: Fraction, *, large_delta: bool) -> None:
     """Refuse a delta above 1/1000 that was not allowed (ConfigError C154)."""
-    if delta > LARGEST_DELTA and not large_delta:
-        raise ConfigError(
-            f"delta is {delta}, above {LARGEST_DELTA}: the best noise would release exact answers",
-            code="C154",
-            fix="give a smaller delta, or allow it: large_delta=True, --large-delta",
-        )
+    refuse_large_delta(delta, is_allowed=large_delta, how="large_delta=True, --large-delta")
 
 
 def real_noise(
@@ -417,8 +413,8 @@ def real_noise(
     return sandwich(RealQuestion(promise, rational(sensitivity, "the sensitivity"), in_all), loss)
 
 
-def noise_document(law: OptimalLaw, *, compare: bool = False) -> dict[str, Any]:
-    """Return what is said of a law as the `topdown.noise` document.
+def noise_document(law: OptimalLaw, *, compare: bool = False) -> documents.Noise:
+    """Return what is said of a law.
 
     Args:
         law: made or read.
@@ -426,55 +422,52 @@ def noise_document(law: OptimalLaw, *, compare: bool = False) -> dict[str, Any]:
 
     Raises: ConfigError C005 to compare a law with several promises.
     """
-    found: dict[str, Any] = {
-        "type": "topdown.noise",
-        "version": 1,
-        "law": msgspec.to_builtins(law_document(law)),
-        "expected_loss": significant(law.loss, _DIGITS, up=True),
-        "least_possible_loss": significant(law.bound, _DIGITS, up=False),
-        "gap": significant(law.gap, 2, up=True),
-        "variance": significant(law.variance, _DIGITS, up=True),
-        "delta_at": {str(e): significant(law.delta(e), 6, up=True) for e in _shift_of_neighbours(law)},
-        "others": _other_mechanisms(law) if compare else [],
-        "several": _shared_among_counts(law) if compare else [],
-    }
-    return found
+    return documents.Noise(
+        law=law_document(law),
+        expected_loss=significant(law.loss, _DIGITS, up=True),
+        least_possible_loss=significant(law.bound, _DIGITS, up=False),
+        gap=significant(law.gap, 2, up=True),
+        variance=significant(law.variance, _DIGITS, up=True),
+        delta_at={str(e): significant(law.delta(e), 6, up=True) for e in _shown_epsilons(law)},
+        others=_other_mechanisms(law) if compare else [],
+        several=_shared_among_counts(law) if compare else [],
+    )
 
 
-def _shift_of_neighbours(law: OptimalLaw) -> list[Fraction]:
+def _shown_epsilons(law: OptimalLaw) -> list[Fraction]:
     """Return the epsilons of the promises, half of the least and twice the largest."""
     own = sorted({promise.epsilon for promise in law.ask.promises})
     return sorted({own[0] / 2, *own, own[-1] * 2})
 
 
-def _other_mechanisms(law: OptimalLaw) -> list[dict[str, str]]:
+def _other_mechanisms(law: OptimalLaw) -> list[documents.OtherNoise]:
     if len(law.ask.promises) > 1:
         raise ConfigError(
             "noise of other kinds is compared for one promise", code="C005", fix="compare without --also"
         )
     return [
-        {
-            "name": one.name,
-            "parameter": one.parameter,
-            "expected_loss": significant(one.loss, _DIGITS, up=False),
-            "saved_percent": fixed(100 * (1 - law.loss / one.loss), 2, up=False),
-        }
+        documents.OtherNoise(
+            name=one.name,
+            parameter=one.parameter,
+            expected_loss=significant(one.loss, _DIGITS, up=False),
+            saved_percent=fixed(100 * (1 - law.loss / one.loss), 2, up=False),
+        )
         for one in baselines(law.ask)
     ]
 
 
-def _shared_among_counts(law: OptimalLaw) -> list[dict[str, Any]]:
+def _shared_among_counts(law: OptimalLaw) -> list[documents.SharedNoise]:
     promise = law.ask.promises[0]
     if law.ask.sensitivity > 1 or not promise.epsilon or promise.delta > LARGEST_DELTA:
         return []
     found = [shared_noise(float(promise.epsilon), float(promise.delta), n) for n in COUNTS]
     return [
-        {
-            "n_answers": one.n_answers,
-            "variance": significant(Fraction(one.variance), 4, up=True),
-            "gaussian_variance": significant(Fraction(one.gaussian), 4, up=True),
-            "ratio": significant(Fraction(one.ratio), 3, up=True),
-        }
+        documents.SharedNoise(
+            n_answers=one.n_answers,
+            variance=significant(Fraction(one.variance), 4, up=True),
+            gaussian_variance=significant(Fraction(one.gaussian), 4, up=True),
+            ratio=significant(Fraction(one.ratio), 3, up=True),
+        )
         for one in found
     ]
 

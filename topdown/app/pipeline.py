@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import UNSET
 
@@ -19,7 +19,7 @@ from topdown.app.resource_needs import check_memory, check_open_files
 from topdown.arrays import Ints
 from topdown.errors import CertificateError
 from topdown.formats.command_documents import GenerateResult, Measure
-from topdown.formats.release_documents import CertifiedPrivacy, Solve
+from topdown.formats.release_documents import CertifiedPrivacy
 from topdown.measure import measurement
 from topdown.measure.run_ledger import check_one_ledger
 from topdown.plan import PreparedRun, PublicContext, load_context
@@ -295,15 +295,6 @@ def _solve_and_publish(prepared: PreparedRun, release: Path, report: Report) -> 
         numbers=solved.numbers,
         running=PublishOptions(report),
     )
-
-
-def solve_release(release: Path, *, workers: int = 1, report: Report = silent) -> tuple[Any, Solve]:
-    """Solve a measured release from its files alone and write solve.json.
-
-    Returns: (leaf table, `topdown.solve` document).
-    """
-    solved = _solve_in_workers(release, load_context(release), workers=workers, report=report)
-    return solved.leaves.whole(), solved.document
 
 
 def _solve_in_workers(

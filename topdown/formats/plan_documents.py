@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from topdown.formats.command_documents import Up
 from topdown.formats.common import (
     Basis,
     Charged,
@@ -29,6 +28,7 @@ from topdown.formats.common import (
     Status,
     UsualConversions,
 )
+from topdown.formats.noise_documents import Up
 from topdown.formats.release_documents import InvariantKindName
 
 Needs = Literal["nothing", "combination_table"]

@@ -190,6 +190,26 @@ LARGEST_EPSILON = Fraction(10)
 SMALLEST_DELTA = Fraction(1, 10**12)
 LARGEST_DELTA = Fraction(1, 1000)  # above, the best noise would release exact answers
 LARGEST_SENSITIVITY = 1000
+
+
+def refuse_large_delta(
+    delta: Fraction, *, is_allowed: bool = False, how: str = "", key: tuple[str, ...] = ()
+) -> None:
+    """Refuse a delta at which the best noise would release exact answers (ConfigError C154).
+
+    Args:
+        is_allowed: whether somebody allowed one above 1/1000; 1 and more is never allowed.
+        how: one is allowed, for the fix; it cannot be if empty. key: of the file that states it.
+    """
+    if delta >= 1 or (delta > LARGEST_DELTA and not is_allowed):
+        raise ConfigError(
+            f"delta is {delta}, above {LARGEST_DELTA}: the best noise would release exact answers",
+            code="C154",
+            fix="give a smaller delta" + (f", or allow it: {how}" if how and delta < 1 else ""),
+            key=key,
+        )
+
+
 _FACTOR_BITS = 64
 _SPARE_BITS = 96
 

@@ -37,7 +37,7 @@ from topdown.model import (
     parse_query,
     public_constraints,
 )
-from topdown.optimal_noise.noise_request import LARGEST_DELTA
+from topdown.optimal_noise.noise_request import refuse_large_delta
 from topdown.plan.plan_values import Estimates, LevelPlan, MeasurementPlan, Plan
 from topdown.plan.public_tables import geography_sha256, public_sha256
 from topdown.plan.release_chain import ReleaseChain, check_guarantee
@@ -122,14 +122,8 @@ def check_delta(delta: Fraction | None, *, large: bool) -> Fraction:
             fix='for delta 0 write mechanism = "geometric"; else give a delta above 0, e.g. "1/1000000"',
             key=("budget", "delta"),
         )
-    if delta >= 1 or (delta > LARGEST_DELTA and not large):
-        raise ConfigError(
-            f"delta is {delta}, above {LARGEST_DELTA}: the best noise would release exact answers",
-            code="C154",
-            fix="give a smaller delta"
-            + ("" if delta >= 1 else ", or allow it: large_delta = true under [budget]"),
-            key=("budget", "delta"),
-        )
+    allow = "large_delta = true under [budget]"
+    refuse_large_delta(delta, is_allowed=large, how=allow, key=("budget", "delta"))
     return delta
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.helpers.attacked import shipped, topdown
 from tests.helpers.extension import make_land
 from tests.helpers.ledgers import n_intents
+from tests.helpers.solved import solve_release
 from tests.helpers.tiny_extension import SCHEMA, draw_world
-from topdown.app import made_up_extension, make_miniature, solve_release
+from topdown.app import made_up_extension, make_miniature
 from topdown.errors import InfeasibleError
 from topdown.plan import PreparedRun, load_context, prepare
 from topdown.progress import Report, silent

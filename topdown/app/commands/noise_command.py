@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from topdown import app
 from topdown.app.commands.command import command
@@ -19,6 +20,7 @@ from topdown.output_paths import write_new
 from topdown.privacy.exact_values import significant
 
 if TYPE_CHECKING:
+    from topdown.formats.noise_documents import Noise, SharedNoise
     from topdown.optimal_noise import OptimalLaw
 
 
@@ -146,7 +148,7 @@ def _show_law(
     """Save a law where asked, and show it."""
     document = app.noise_document(law, compare=compare)
     if out is not None:
-        write_new(out, (json.dumps(document["law"], indent=1) + "\n").encode(), force=force)
+        write_new(out, (json.dumps(to_builtins(document.law), indent=1) + "\n").encode(), force=force)
     _write_picture(law, plot, force)
     screen.document(document)
     _show_numbers(screen, law, document)
@@ -170,20 +172,20 @@ def _promise_words(law: OptimalLaw) -> str:
     return ", ".join(f"ε {p.epsilon} at δ {p.delta}" for p in law.ask.promises)
 
 
-def _show_numbers(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> None:
+def _show_numbers(screen: Screen, law: OptimalLaw, document: Noise) -> None:
     moved = law.ask.sensitivity
     screen.say(
         bold("Noise for one whole-number answer"),
         f", {_promise_words(law)}, where one record moves it by at most {moved}",
     )
-    screen.say(f"expected loss {law.ask.loss.name[:60]}, not above {document['expected_loss']}", indent=2)
+    screen.say(f"expected loss {law.ask.loss.name[:60]}, not above {document.expected_loss}", indent=2)
     screen.say(
-        f"no noise on the integers that keeps the same is below {document['least_possible_loss']}: "
-        f"a gap of at most {document['gap']} of it",
+        f"no noise on the integers that keeps the same is below {document.least_possible_loss}: "
+        f"a gap of at most {document.gap} of it",
         indent=2,
         hang=4,
     )
-    screen.say(f"variance not above {document['variance']}", indent=2)
+    screen.say(f"variance not above {document.variance}", indent=2)
     screen.say(f"values {law.first} to {law.last}, {law.bits} random bits a draw", indent=2)
     screen.blank()
     near = range(max(law.first, -_SHOWN), min(law.last, _SHOWN) + 1)
@@ -194,21 +196,21 @@ def _show_numbers(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> 
     screen.blank()
     screen.table(
         numbers("at ε", "it needs δ, not above"),
-        [(epsilon, delta) for epsilon, delta in document["delta_at"].items()],
+        [(epsilon, delta) for epsilon, delta in document.delta_at.items()],
     )
-    if document["others"]:
+    if document.others:
         screen.blank()
         columns = [Column("other noise", wraps=True), *numbers("expected loss", "saved")]
         rows = [
             (
-                ", ".join(filter(None, (o["name"], o["parameter"]))),
-                o["expected_loss"],
-                f"{o['saved_percent']} %",
+                ", ".join(filter(None, (o.name, o.parameter))),
+                o.expected_loss,
+                f"{o.saved_percent} %",
             )
-            for o in document["others"]
+            for o in document.others
         ]
         screen.table(columns, rows)
-    _show_shared_budget(screen, document["several"])
+    _show_shared_budget(screen, document.several)
     screen.blank()
     screen.last(
         "For one answer only: n answers with this noise keep n times ε at n times δ; a ledger of rho never books it.",
@@ -216,14 +218,14 @@ def _show_numbers(screen: Screen, law: OptimalLaw, document: dict[str, Any]) -> 
     )
 
 
-def _show_shared_budget(screen: Screen, rows: list[dict[str, Any]]) -> None:
+def _show_shared_budget(screen: Screen, rows: list[SharedNoise]) -> None:
     if not rows:
         return
     screen.blank()
     names = ("answers that share the promise", "variance, this kind", "Gaussian", "ratio")
     keys = ("n_answers", "variance", "gaussian_variance", "ratio")
-    screen.table(numbers(*names), [tuple(str(row[key]) for key in keys) for row in rows])
-    lost = [row["n_answers"] for row in rows if float(row["ratio"]) > 1]
+    screen.table(numbers(*names), [tuple(str(getattr(row, key)) for key in keys) for row in rows])
+    lost = [row.n_answers for row in rows if float(row.ratio) > 1]
     if lost:
         screen.say(
             f"of these, Gaussian noise has less variance for {', '.join(map(str, lost))} answers", indent=2

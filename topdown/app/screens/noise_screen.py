@@ -13,7 +13,7 @@ from topdown import app
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column
 from topdown.errors import EXIT_OK, ConfigError
-from topdown.formats.command_documents import LatticeLaw, NoiseContinuous, NoiseDependent
+from topdown.formats.noise_documents import LatticeLaw, NoiseContinuous, NoiseDependent
 from topdown.optimal_noise import (
     LATTICE_BITS,
     BestKernel,
