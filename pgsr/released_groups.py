@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct, convert
 
 from pgsr.estimators import half_width
@@ -45,6 +46,7 @@ from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.findings import Findings
 from topdown.verify.ledger_reader import GROUP_STEPS, OF_GROUP_SIZES, Charge, LedgerFile, Opened, load_ledger
 from topdown.verify.stated_losses import Comparison, StatedRow
+from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm
 from topdown.verify.strict_reader import (
     UnreadableError,
     check_bytes,
@@ -169,10 +171,6 @@ def _read_cells(
     place: Path, path: str, values: tuple[str, ...], certificate: dict[str, Any], nodes: slice, stamp: str
 ) -> list[Ints]:
     """Return columns, [size][region] each; every region and size exactly once, in the certificate's order."""
-    import pyarrow as pa
-
-    from topdown.verify.strict_parquet import TEXT, WHOLE, ParquetTable, TableForm
-
     regions, sizes = certificate["regions"][nodes], certificate["sizes"]
     n_sizes, n_rows = int(sizes["n_sizes"]), int(sizes["n_sizes"]) * len(regions)
     columns = {"region": TEXT, "level": TEXT, "size": pa.int32(), **dict.fromkeys(values, WHOLE)}

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from topdown.errors import ConfigError
+from topdown.formats.command_documents import MadeUp
 from topdown.formats.common import TruthKind
 
 SUFFIX = ".made-up.json"
@@ -62,10 +65,6 @@ def write_mark(table: Path, generator: str, seed: int) -> Path:
         generator: command that made it.
         seed: its seed; the same generator and seed make the same rows.
     """
-    from msgspec import to_builtins
-
-    from topdown.formats.command_documents import MadeUp
-
     document = MadeUp(generator=generator, seed=seed, sha256=_table_sha256(table))
     mark = mark_of(table)
     mark.write_text(json.dumps(to_builtins(document), indent=1) + "\n", encoding="utf-8")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from topdown.app.calls import PathText, checked_language, path_of, public_function, require_release
 from topdown.app.tables_and_intervals import interval, noisy_answers_of, numbers_of
@@ -304,9 +305,6 @@ class Release:
             return card(f"Release in {self.path}", [(error.code, error)])
 
     def _read(self, name: str) -> pa.Table:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         tables = []
         for path in self._files(name):
             try:

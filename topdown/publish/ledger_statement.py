@@ -19,6 +19,7 @@ from topdown.privacy.ledger import (
     ledger_history,
 )
 from topdown.privacy.relation import stated_changes
+from topdown.privacy.statement import loss_numbers
 
 DELTA = "1e-10"
 
@@ -40,8 +41,6 @@ def spent_statement(
         add_remove a second one for a replaced record where every charge says something of it; none while nothing is
         charged.
     """
-    from topdown.privacy.statement import loss_numbers
-
     bound, live = book.binding, book.charges
     exact = tuple(dict.fromkeys(name for _, charge in live for name in charge.exact))
     facts = (f"what was published exactly ({', '.join(exact)}) and " if exact else "") + "the public facts"

@@ -33,17 +33,26 @@ from topdown.plan import Plan, PublicContext, ReleaseChain
 from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles, carried_paths
 from topdown.plan.settings import UNANSWERED
-from topdown.privacy.accountant import bun_steinke
+from topdown.privacy.accountant import PairLoss, bun_steinke
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.laws import law_of_mechanism
 from topdown.privacy.ledger import Book, read_book
+from topdown.privacy.statement import (
+    ChainStep,
+    Claim,
+    Measurement,
+    StatementWords,
+    attribute_rows,
+    composed_deltas,
+    protected_attributes,
+    statement,
+)
 from topdown.publish.ledger_statement import spent_statement
 from topdown.publish.release_files import Hashes
 from topdown.publish.release_tables import PERSONS
 
 if TYPE_CHECKING:
     from topdown.privacy.accountant import ComposedLoss
-    from topdown.privacy.statement import ChainStep, Claim, StatementWords
     from topdown.verify import VerifyResult
 
 
@@ -61,8 +70,6 @@ def statement_of(
     policy: ReleaseChain, deltas: Sequence[str] = (DELTA,), *, anew: bool = False
 ) -> dict[str, Any]:
     """Return every row that can be said of a release (see `statement`), and `conditional_on`."""
-    from topdown.privacy.statement import statement
-
     said = statement(steps_of(policy), claims_of(policy), deltas, words=words_of(policy), anew=anew)
     return said | {"conditional_on": list(policy.conditional_on)}
 
@@ -84,8 +91,6 @@ def certified_loss(policy: ReleaseChain, claims: Sequence[Claim] = ()) -> Certif
         policy: of the release.
         claims: those of the policy, if they are known already.
     """
-    from topdown.privacy.statement import attribute_rows
-
     steps, claims, words = steps_of(policy), claims or claims_of(policy), words_of(policy)
     n = 2 if claims[0].kind == "presence" else 1
     everything = [m for s in steps for m in s.measurements]
@@ -105,17 +110,12 @@ def certified_loss(policy: ReleaseChain, claims: Sequence[Claim] = ()) -> Certif
 
 def composed_loss(policy: ReleaseChain) -> Composed | UnsetType:
     """Return what `statement` says of composed losses, of a pair; nothing for another loss."""
-    from topdown.privacy.accountant.finite_losses import PairLoss
-    from topdown.privacy.statement import composed_deltas
-
     first = first_loss(policy) if policy.plan.delta else None
     return convert(composed_deltas(first), Composed) if isinstance(first, PairLoss) else UNSET
 
 
 def first_loss(policy: ReleaseChain) -> ComposedLoss:
     """Return the loss that the trade-off curve is drawn of."""
-    from topdown.privacy.statement import protected_attributes
-
     steps = steps_of(policy)
     loss = protected_attributes([m for s in steps for m in s.measurements], claims_of(policy)[:1])[0].loss
     if loss is None:
@@ -125,8 +125,6 @@ def first_loss(policy: ReleaseChain) -> ComposedLoss:
 
 def steps_of(policy: ReleaseChain) -> tuple[ChainStep, ...]:
     """Return what each release measures, in attributes of the newest; oldest first."""
-    from topdown.privacy.statement import ChainStep, Measurement
-
     out = []
     for plan, reading in policy.steps:
         rows = []
@@ -141,8 +139,6 @@ def steps_of(policy: ReleaseChain) -> tuple[ChainStep, ...]:
 
 def claims_of(policy: ReleaseChain) -> tuple[Claim, ...]:
     """Return what exact statistics say of each change."""
-    from topdown.privacy.statement import Claim
-
     depth = {name: i for i, name in enumerate(policy.geography.level_names)}
     return tuple(
         Claim(c.kind, c.of, c.status, c.exact, depth[c.of] if c.kind == "within_level" else -1)
@@ -161,8 +157,6 @@ def change_statuses(policy: ReleaseChain) -> list[ChangeStatus]:
 
 def words_of(policy: ReleaseChain) -> StatementWords:
     """Return what sentences about a release speak of."""
-    from topdown.privacy.statement import StatementWords
-
     return StatementWords(policy.plan.schema.unit, policy.has_public_facts)
 
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
+from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
 from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, positive
 
 _BITS = 160
@@ -22,8 +23,6 @@ Ball = Any  # flint.arb
 
 def bun_steinke(rho: Exact, delta: Threshold) -> Enclosure:
     """Return rho + 2 sqrt(rho ln(1 / delta)) (Bun, Steinke 2016, proposition 1.3), enclosed; an upper bound."""
-    from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
-
     budget, target = positive(rho, "rho"), delta_of(delta)
     with precision(_bits_of_log(target)) as flint:
         ball = ball_of(flint, budget)
@@ -38,8 +37,6 @@ def canonne_kamath_steinke(rho: Exact, delta: Threshold) -> Enclosure:
     (a - 1)**2 g'(a) = (a - 1)**2 rho - ln(1/delta) + ln a increases, so g has one minimum; its place is bracketed
     by certified signs and the minimum by the mean value theorem. The upper end is g at one order: a valid bound.
     """
-    from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
-
     budget, target = positive(rho, "rho"), delta_of(delta)
     log_target = (math.log2(target.denominator) - math.log2(target.numerator)) * math.log(2)
     excess = Fraction(_least_order(float(budget), log_target))

@@ -39,7 +39,7 @@ class DiscreteGaussian(FormulaDistribution):
 
     """
 
-    variance: Fraction | int
+    variance: Fraction
 
     def __post_init__(self) -> None:
         refuse_inexact(self.variance, "DiscreteGaussian", "variance")

@@ -39,7 +39,7 @@ class TwoSidedGeometric(FormulaDistribution):
 
     """
 
-    scale: Fraction | int
+    scale: Fraction
 
     def __post_init__(self) -> None:
         refuse_inexact(self.scale, "TwoSidedGeometric", "scale")
