@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         compose_noise,
         worst_shift,
     )
-    from topdown.privacy.accountant.float_quadrature import LatticeFft, Quadrature, tilted
+    from topdown.privacy.accountant.float_quadrature import Quadrature, tilted
     from topdown.privacy.accountant.gaussian_loss import (
         ends,
         precision,

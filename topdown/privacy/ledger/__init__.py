@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         canonical_line,
         charged_fields,
         decimal_text,
-        line_hash,
         other_limits,
         over_budget,
         read_book,
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
         check_ledger,
         create_ledger,
         move_ledger,
-        next_line,
         open_ledger,
         read_ledger,
     )
