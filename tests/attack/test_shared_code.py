@@ -33,6 +33,7 @@ DECLARATIONS = {
     "topdown": "public names of the package",
     "topdown.lazy": "where a public name is imported from, on first use",
     "topdown.errors": "what an error says; verify raises one, of a killed worker, which judges no release",
+    "topdown.formats.common": "pieces of documents; the unit in words of the report, which verify reads itself",
     "topdown.formats.json_schema": "schemas that are printed for readers: no check reads one",
     "topdown.formats.verify_documents": "what a verification says: no check reads one",
     "topdown.formats.report_pages": "what stands in which sentence; verify reads all numbers from the page again",
@@ -161,7 +162,13 @@ def _other_numbers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(content, "number", lambda self, *a: true(self, *a).replace("</data>", "0</data>"))
 
 
+def _other_unit(patch: pytest.MonkeyPatch) -> None:
+    unit = sys.modules["topdown.formats.common"].PrivacyUnit
+    patch.setattr(unit, "read", classmethod(lambda cls, text: cls(text, f"other {text}", text)))
+
+
 OF_SHARED: dict[tuple[str, str], Callable[[pytest.MonkeyPatch], None]] = {
+    ("topdown.formats.common", "read"): _other_unit,
     ("topdown.formats.json_schema", "json_bytes"): _other_bytes,
     ("topdown.formats.report_parts", "number"): _other_numbers,
 }

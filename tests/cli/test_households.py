@@ -1,6 +1,7 @@
 """A unit of several records, a household of at most three persons: planned, checked, charged, released and audited."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.helpers.households import EXACT, MOST, UNIT, people, write_households
 from topdown.cli import main
 from topdown.measure import create_run_ledger
 from topdown.plan import read_plan
+from topdown.privacy import Relation
 from topdown.privacy.ledger import LedgerBinding, read_ledger
 from topdown.verify import verify
 
@@ -167,6 +169,18 @@ def test_verify_refuses_a_plan_that_nobody_can_judge(land, tmp_path):
         plan.write_text(plan.read_text().replace(old, put, 1))
         found = [finding for check in verify(folder).checks for finding in check.findings]
         assert any(finding.code == "V010" and why in finding.text for finding in found), found[:3]
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_nothing_is_spent_where_verify_reads_another_bound(topdown, run, monkeypatch, most):
+    """Where the writers take a unit for a smaller one, noise is too small; verify has its own reading of the bound."""
+    unit = type(Relation.named("bounded", UNIT).unit)
+    true = unit.read
+    monkeypatch.setattr(unit, "read", lambda text: replace(true(text), most_records=most))
+    made = topdown("generate", run, "--out", "release", "--yes", "--workers", 1)
+    assert made.code != 0
+    assert "C077" in made.err or "A083" in made.err or "A080" in made.err, made.err
+    assert not read_ledger(run.parent / "ledger.jsonl").charges
 
 
 def test_a_choice_cannot_be_charged_to_a_ledger_of_households(topdown, run):
