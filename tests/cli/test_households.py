@@ -171,6 +171,49 @@ def test_verify_refuses_a_plan_that_nobody_can_judge(land, tmp_path):
         assert any(finding.code == "V010" and why in finding.text for finding in found), found[:3]
 
 
+ADDED = """
+[[attribute]]
+name = "trade"
+labels = ["farm", "other"]
+"""
+LEVEL = """
+[[level]]
+name = "{name}"
+share = "1/3"
+passes = [{{ table = "detailed" }}]
+rounding = [{{ table = "detailed", weight = 1 }}]
+[level.queries]
+"trade" = "1/2"
+"detailed" = "1/2"
+"""
+
+
+def test_an_extension_protects_the_same_unit(topdown, land, tmp_path, check):
+    """The noise of the base is for its own unit: stated for a larger one it would be three times too little."""
+    for path in land.glob("*.*"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    schema = (land / "homes.toml").read_text() + ADDED
+    for name, unit in (("same", UNIT), ("larger", UNIT.replace("3", "4")), ("single", "person")):
+        text = schema.replace('name = "homes"', f'name = "{name}"').replace(UNIT, unit)
+        (tmp_path / f"{name}.toml").write_text(text)
+        policy = (land / "policy.toml").read_text()
+        rules = policy[: policy.index("[[at_least]]")].replace('schema = "homes"', f'schema = "{name}"')
+        (tmp_path / f"rules-{name}.toml").write_text(rules)
+        run = (land / "run.toml").read_text().replace("homes.toml", f"{name}.toml")
+        run = run.replace("policy.toml", f"rules-{name}.toml").replace("toy-r1", "toy-r2")
+        levels = "".join(LEVEL.format(name=level) for level in ("land", "county", "block"))
+        (tmp_path / "more.toml").write_text(run[: run.index("[[level]]")] + levels + "[base]\n")
+        made = topdown("audit", tmp_path / "more.toml", "--base", land / "release", "--json")
+        if name != "same":
+            assert "C092" in made.out + made.err, made.err
+            continue
+        assert made.code == 0, made.out
+        check(made.document)
+        steps = [float(step["secrets"][0]["epsilon"]["0"][1]) for step in made.document["steps"]]
+        assert float(made.document["secrets"][0]["epsilon"]["0"][1]) == pytest.approx(sum(steps))
+        assert steps[0] == 2
+
+
 @pytest.mark.parametrize("most", [1, 2, 4])
 def test_nothing_is_spent_where_verify_reads_another_bound(topdown, run, monkeypatch, most):
     """Where the writers take a unit for a smaller one, noise is too small; verify has its own reading of the bound."""

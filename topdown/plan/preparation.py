@@ -308,7 +308,7 @@ def _prepare_extension(
             code="C095",
             fix="remove it from the invariants of the extension",
         )
-    _check_lineage(run, geography, plans)
+    _check_lineage(run, schema, geography, plans)
     bases = read_base_facts(plans, files, geography)
     names = dict(run.base.map) if run.base is not None else {}
     rules = ConstraintSystem.from_facts(schema, geography, invariants, facts)
@@ -327,11 +327,12 @@ def _prepare_extension(
     return context
 
 
-def _check_lineage(run: RunFile, geography: Geography, bases: tuple[Plan, ...]) -> None:
-    """Refuse releases whose losses do not add up (C092): other records, other neighbours, another tree."""
+def _check_lineage(run: RunFile, schema: Schema, geography: Geography, bases: tuple[Plan, ...]) -> None:
+    """Refuse releases whose losses do not add up (C092): other records, units or neighbours, another tree."""
     for base in bases:
         for what, ours, theirs in (
             ("data set", run.release.data_set, base.release.data_set),
+            ("privacy unit", schema.unit, base.schema.unit),
             ("neighbours", run.neighbours, base.neighbours),
             ("mechanism", run.mechanism, base.mechanism),
             ("geography", geography_sha256(geography)[:8], base.geography_sha256[:8]),

@@ -248,6 +248,7 @@ def _check_same_data_set(session: Session, out: Findings, base: BaseTable) -> No
         for theirs in every
         for row in (
             ("data set", ours.release.data_set, theirs.release.data_set),
+            ("privacy unit", ours.schema.unit, theirs.schema.unit),
             ("neighbour relation", ours.neighbours, theirs.neighbours),
             ("mechanism", ours.mechanism, theirs.mechanism),
             ("geography", ours.geography_sha256, theirs.geography_sha256),
