@@ -90,7 +90,9 @@ class Step(ABC):
         return None
 
 
-def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[Solution, float]:
+def run(
+    problem: Problem, step: Step, most_steps: int | None = None, near: Solution | None = None
+) -> tuple[Solution, float]:
     """Return the best table found and its residual in persons by the strict check (`residual_persons`).
 
     A point that only the plain check accepts will do once smaller residuals no longer halve what the strict one says.
@@ -98,6 +100,7 @@ def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[So
     Args:
         problem, step: what to solve, and its kind's steps.
         most_steps: steps after which the best so far is returned; the pace's own if None.
+        near: the optimum without bounds, with whose table and multipliers steps begin; the step's own start if None.
 
     Raises:
         LinAlgError: see `Step.factor`.
@@ -105,15 +108,17 @@ def run(problem: Problem, step: Step, most_steps: int | None = None) -> tuple[So
     pace = step.pace
     most = pace.most if most_steps is None else min(most_steps, pace.most)
     rho = first = first_penalty(problem.quadratic)
-    z = step.start()
-    rules = problem.compared
+    z, u, rules = step.start(), np.zeros(problem.shape), problem.compared
+    if near is not None:
+        z = near.z.copy()
+        u = (problem.fixed.spread(near.fixed_multipliers) - problem.quadratic.gradient(z)) / rho
     y = np.maximum(problem.bounds.sums(z), problem.bounds.lower)
     s = np.minimum(rules.rows @ z, rules.most)
-    at = Iterate(z, np.zeros(problem.shape), y, np.zeros_like(y), s, np.zeros_like(s))
+    at = Iterate(z, u, y, np.zeros_like(y), s, np.zeros_like(s))
     step.factor(rho)
     tolerance, taken, looked = TOLERANCE_PERSONS, 0, most
     finish = first_finish(problem)
-    best = (Solution.without_multipliers(problem, z, 0), np.inf)
+    best = (Solution.without_multipliers(problem, z.copy(), 0), np.inf)
     while True:
         steps, primal, dual = step.take(
             at, rho, min(pace.steps - taken % pace.steps, most - taken), tolerance

@@ -1,6 +1,6 @@
 """What is tried in turn: without bounds, with them, interior points; a linear program tells what has no table.
 
-A root is solved by Newton's method, a split by ADMM.
+A root is solved by Newton's method, a split by ADMM, with bounds from where it was without.
 Where ADMM has taken many steps Newton's method is tried from where it is (`active_set.py`), and again after more.
 
 Soft rules: a problem is solved without them first. If its estimate breaks one it is solved again with all of them at a
@@ -22,7 +22,7 @@ from topdown.solve.backends.quadratic_solvers import solve_by_backend
 from topdown.solve.backends.scipy_programs import minimise_linear
 from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
-from topdown.solve.least_squares.active_set import blas_threads, finish_newton, is_root, solve_root
+from topdown.solve.least_squares.active_set import blas_threads, is_root, solve_root
 from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep
 from topdown.solve.least_squares.interior_point import standard_form
 from topdown.solve.least_squares.lattice_step import LatticeQuadratic, LatticeStep
@@ -77,18 +77,9 @@ def solve(problem: Problem, most_steps: int | None = None, power: float = 0.5) -
         if bounds.are_met(bounds.sums(found.z)):
             found = replace(found, bound_multipliers=np.zeros_like(bounds.lower))
         else:
-            found = _with_bounds(problem, found, most_steps, power)
+            found = _by_newton_or_admm(problem, most_steps, power, found)[0]
         residual = residual_persons(problem, found)
     return (found, residual) if residual <= TARGET_PERSONS else _by_interior_point(problem, found, residual)
-
-
-def _with_bounds(problem: Problem, without: Solution, most_steps: int | None, power: float) -> Solution:
-    """Return the solution of a problem whose optimum without bounds breaks some."""
-    if without.iterations >= admm.first_finish(problem):  # a hard one: not all its steps once more
-        found, residual = finish_newton(problem, without)
-        if residual <= TARGET_PERSONS:
-            return found
-    return _by_newton_or_admm(problem, most_steps, power)[0]
 
 
 def solve_with(name: str, problem: Problem) -> tuple[Solution, float]:
@@ -104,19 +95,23 @@ def _without_bounds(problem: Problem) -> Problem:
     return replace(problem, bounds=LowerBounds.none(*problem.shape).floats())
 
 
-def _by_newton_or_admm(problem: Problem, most_steps: int | None, power: float) -> tuple[Solution, float]:
+def _by_newton_or_admm(
+    problem: Problem, most_steps: int | None, power: float, near: Solution | None = None
+) -> tuple[Solution, float]:
     if is_root(problem):
         found, residual = solve_root(problem)
         if residual <= TARGET_PERSONS:
             return found, residual
-    return _by_admm(problem, most_steps, power)
+    return _by_admm(problem, most_steps, power, near)
 
 
-def _by_admm(problem: Problem, most_steps: int | None, power: float) -> tuple[Solution, float]:
+def _by_admm(
+    problem: Problem, most_steps: int | None, power: float, near: Solution | None
+) -> tuple[Solution, float]:
     step = _step_of(problem, power)
     try:
         with blas_threads(step.threads):
-            return admm.run(problem, step, most_steps)
+            return admm.run(problem, step, most_steps, near)
     except np.linalg.LinAlgError:  # weights too far apart for its linear step in float64
         found = Solution.without_multipliers(problem, step.start(), 0)
         return found, residual_persons(problem, found)
