@@ -43,6 +43,7 @@ from topdown.app.commands.ledger_command import (
     show_ledger,
     told_options,
 )
+from topdown.app.commands.options import ANY_PATH
 from topdown.app.commands.report_command import (
     export_options,
     report_options,
@@ -68,7 +69,7 @@ BOUND = ("data_set", "relations", "smallest", "unit")
 data_options = with_options(
     click.option(
         "--groups",
-        type=click.Path(path_type=Path),
+        type=ANY_PATH,
         help="File of groups: user,unit,region,quantity; unit,region,size; or region,size,count.",
     ),
     click.option("--smallest", type=int, help="Smallest size, 0 or 1 (default)."),
@@ -81,16 +82,10 @@ data_options = with_options(
     click.option("--unit", help="Who adds one to the size of a group: person (default), job, taxi."),
     click.option("--data-set", help="Name of the confidential data set."),
     click.option(
-        "--ledger",
-        type=click.Path(path_type=Path),
-        help="Its ledger (default: in a folder ledger beside the groups).",
+        "--ledger", type=ANY_PATH, help="Its ledger (default: in a folder ledger beside the groups)."
     ),
     click.option("--ledger-id", help="Id of the ledger, as pgsr ledger printed it."),
-    click.option(
-        "--registry",
-        type=click.Path(path_type=Path),
-        help="Folder of its registry (default: that of the groups).",
-    ),
+    click.option("--registry", type=ANY_PATH, help="Folder of its registry (default: that of the groups)."),
 )
 """Which data they are, and whose ledger."""
 limit_options = with_options(
@@ -136,7 +131,7 @@ limit_options = with_options(
     exits=(0, 2),
 )
 @click.argument("action", metavar="|".join(ACTIONS), type=click.Choice(ACTIONS))
-@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.argument("run", required=False, type=ANY_PATH)
 @data_options
 @limit_options
 @told_options
@@ -205,18 +200,16 @@ def _named_ledger(
     ),
     exits=(0, 2, 3, 4, 130),
 )
-@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.argument("run", required=False, type=ANY_PATH)
 @data_options
-@click.option("--hierarchy", type=click.Path(path_type=Path), help="Table of region, parent, level.")
+@click.option("--hierarchy", type=ANY_PATH, help="Table of region, parent, level.")
 @click.option("--mechanism", help="posterior (default), tracking, M_c^dp, ...")
 @click.option("--epsilon", help='Exact budget, such as "1/2".')
 @click.option("--rho", help="Budget of discrete Gaussian noise, instead of epsilon.")
 @click.option("--sizes", type=int, help="Number of sizes N; public.")
 @click.option("--too-large", type=click.Choice(["refuse", "top-code"]), help="Groups past the last size.")
 @click.option("--total", type=int, help="Public number of groups, checked against the data.")
-@click.option(
-    "--public", type=click.Path(path_type=Path), help="Table of region, groups: public totals, kept exactly."
-)
+@click.option("--public", type=ANY_PATH, help="Table of region, groups: public totals, kept exactly.")
 @click.option("--shares", multiple=True, help="Share of the budget of each level, root first.")
 @click.option(
     "--direction",
@@ -253,7 +246,7 @@ def _named_ledger(
 @click.option("--rows", type=int, help="Control total: rows of the groups, from their owner.")
 @click.option("--people", type=int, help="Control total: members of all groups.")
 @click.option("--sha256", help="Control total: SHA-256 of the file of groups.")
-@click.option("--out", type=click.Path(path_type=Path), help="New folder for the release.")
+@click.option("--out", type=ANY_PATH, help="New folder for the release.")
 def release_command(
     screen: Screen,
     run: Path | None,
@@ -380,7 +373,7 @@ def _step_line(secret: dict[str, Any]) -> tuple[str, str]:
     ),
     exits=(0, 1, 2),
 )
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=ANY_PATH)
 def verify_command(screen: Screen, folder: Path) -> int:
     """Check a release from its files alone, in whole numbers."""
     screen.say(f"Reads only the files of {folder}. Needs no confidential data and no solver.")
@@ -399,7 +392,7 @@ def verify_command(screen: Screen, folder: Path) -> int:
     ),
     exits=(0, 1, 2),
 )
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=ANY_PATH)
 @report_options
 def report_command(
     screen: Screen, folder: Path, *, out: Path, language: str, force: bool, check: bool
@@ -423,7 +416,7 @@ def report_command(
         ("pgsr export release/ --to registry", "An entry of the registry of deployments, as a draft."),
     ),
 )
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=ANY_PATH)
 @export_options
 def export_command(screen: Screen, folder: Path, *, to: str, out: Path | None, force: bool) -> int:
     """Write what catalogues ask of a release.
@@ -445,8 +438,8 @@ def export_command(screen: Screen, folder: Path, *, to: str, out: Path | None, f
     ),
     exits=(0, 2),
 )
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="New Parquet file.")
+@click.argument("folder", metavar="DIR", type=ANY_PATH)
+@click.option("--out", type=ANY_PATH, required=True, help="New Parquet file.")
 def microdata_command(screen: Screen, *, folder: Path, out: Path) -> int:
     """Write one row for every group of a release, after every check. Reads published files only; costs nothing."""
     made, sizes = write_groups(folder, out)

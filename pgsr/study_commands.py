@@ -34,7 +34,7 @@ from pgsr.sensitivity_audit import audit_sensitivities
 from pgsr.synthetic_groups import SHAPES, synthesize, write_practice
 from topdown.app.commands.command import command
 from topdown.app.commands.lookup_commands import SHELLS, print_script, show_pages, show_schemas
-from topdown.app.commands.options import Picture
+from topdown.app.commands.options import ANY_PATH, Picture
 from topdown.app.help_pages import FAMILIES, Page, pages
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import decimal
@@ -65,9 +65,7 @@ from topdown.resources import report_slow_kernels
     help="census, taxi, taxi-trips, tiny, or a file of groups.",
     show_default=True,
 )
-@click.option(
-    "--hierarchy", type=click.Path(path_type=Path), help="Table of region, parent, level, for a file."
-)
+@click.option("--hierarchy", type=ANY_PATH, help="Table of region, parent, level, for a file.")
 @click.option("--sizes", type=int, help="Number of sizes N; larger groups count as the last.")
 @click.option(
     "--epsilon",
@@ -260,7 +258,7 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
 @click.option(
     "--shape", default="census", help="census, taxi or tiny, when no hierarchy is given.", show_default=True
 )
-@click.option("--hierarchy", type=click.Path(path_type=Path), help="Table of region, parent, level.")
+@click.option("--hierarchy", type=ANY_PATH, help="Table of region, parent, level.")
 @click.option("--sizes", type=click.IntRange(min=1), help="Number of sizes N.")
 def audit_command(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: int | None) -> int:
     """Print what one person can change in every measured vector, and prove the published chain's flaw."""
@@ -329,7 +327,7 @@ def audit_command(screen: Screen, *, shape: str, hierarchy: Path | None, sizes: 
     "--shape", type=click.Choice(["census", "taxi", "taxi-trips", "tiny"]), default="tiny", show_default=True
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the made-up data.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="New folder.")
+@click.option("--out", type=ANY_PATH, required=True, help="New folder.")
 def synth_command(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
     """Write made-up groups.csv with its mark, hierarchy.csv and run.toml. No real household is in them."""
     made = write_practice(shape, seed, out)

@@ -11,7 +11,7 @@ import click
 import topdown
 from topdown import app
 from topdown.app.commands.command import command
-from topdown.app.commands.options import Picture
+from topdown.app.commands.options import ANY_PATH, FILE_THERE, FOLDER_THERE, Picture
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import conditional_line, disclosed_lines
@@ -186,24 +186,21 @@ MOST_SHOWN = 5  # contradictions on the screen; topdown verify lists them all
     ),
     exits=(0, 1, 2),
 )
-@click.argument("source", metavar="RUN.toml|plan.json|DIR", required=False, type=click.Path(path_type=Path))
+@click.argument("source", metavar="RUN.toml|plan.json|DIR", required=False, type=ANY_PATH)
 @click.option(
     "--ledger",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    type=FILE_THERE,
     help="Everything charged to a data set, by its ledger, together.",
 )
 @click.option(
     "--registry",
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=FOLDER_THERE,
     help="With --ledger: folder of its registry; default: looked for beside it and one folder above.",
 )
 @click.option(
-    "--base",
-    metavar="RELEASE",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="The published release that RUN.toml extends.",
+    "--base", metavar="RELEASE", type=FOLDER_THERE, help="The published release that RUN.toml extends."
 )
 @click.option(
     "--delta", "deltas", multiple=True, default=("1e-10",), show_default=True, help="Repeat for more."

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 import topdown
 from topdown import app
 from topdown.app.commands.command import command
-from topdown.app.commands.options import Solving, solving_options
+from topdown.app.commands.options import ANY_PATH, FILE, Solving, solving_options
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
@@ -100,7 +100,7 @@ def _show_finding(screen: Screen, finding: Finding, release: Path, said: set[tup
     ),
     exits=(0, 1, 2),
 )
-@click.argument("release", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("release", metavar="DIR", type=ANY_PATH)
 @click.option("--all", "everything", is_flag=True, help="Show passed checks too when others fail.")
 @click.option("--solve", is_flag=True, help="Solve again from the measurements and compare the records.")
 @solving_options("Processes; default: one a core.", "--solve here, or on a Ray cluster.")
@@ -166,17 +166,15 @@ _MAIN_FIGURES = 6  # tables of a level shown without --details
     ),
     exits=(0, 1, 2),
 )
-@click.argument("release", metavar="DIR", type=click.Path(path_type=Path))
-@click.option(
-    "--truth", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Confidential records."
-)
+@click.argument("release", metavar="DIR", type=ANY_PATH)
+@click.option("--truth", metavar="FILE", type=ANY_PATH, required=True, help="Confidential records.")
 @click.option(
     "--run",
     metavar="RUN.toml",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="Its table [input] says how the records are read, and what their values mean.",
 )
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Also write the JSON document.")
+@click.option("--out", metavar="FILE", type=ANY_PATH, help="Also write the JSON document.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="A column of the records that is not read.")
 @click.option(
@@ -306,11 +304,11 @@ MOST_SHOWN = 40  # answers of a union on the screen
     ),
     exits=(0, 1, 2),
 )
-@click.argument("release", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("release", metavar="DIR", type=ANY_PATH)
 @click.option(
     "--areas",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     required=True,
     help="Table geocode, and area if there are several unions.",
 )
@@ -408,8 +406,8 @@ def _borders_text(cut: CutAreas) -> str:
     ),
     exits=(0, 1, 2),
 )
-@click.argument("release", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), required=True, help="A new folder.")
+@click.argument("release", metavar="DIR", type=ANY_PATH)
+@click.option("--out", metavar="DIR", type=ANY_PATH, required=True, help="A new folder.")
 @click.option(
     "--by", metavar="A,B", multiple=True, help="A table of these attributes or recodes; may be repeated."
 )
@@ -417,15 +415,10 @@ def _borders_text(cut: CutAreas) -> str:
 @click.option(
     "--areas",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Table geocode, and area if there are several unions: these instead of levels.",
 )
-@click.option(
-    "--names",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Table geocode, name; or the table of leaves.",
-)
+@click.option("--names", metavar="FILE", type=ANY_PATH, help="Table geocode, name; or the table of leaves.")
 @click.option("--coverage", metavar="A/B", help="Chance of intervals, exact; default: the plan's, if any.")
 @click.option(
     "--all-cells",

@@ -13,7 +13,7 @@ import click
 import topdown
 from topdown import app
 from topdown.app.commands.command import command
-from topdown.app.commands.options import cores
+from topdown.app.commands.options import FOLDER, cores
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import accuracy_lines
@@ -44,7 +44,7 @@ FILES = ("persons.csv.gz", "persons.csv.gz.made-up.json", "blocks.csv.gz", "run.
 @click.option(
     "--out",
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=Path("demo-release"),
     show_default=True,
     help="The release; its input goes to DIR-input.",

@@ -10,6 +10,7 @@ import click
 import topdown
 from topdown import app
 from topdown.app.commands.command import command
+from topdown.app.commands.options import FILE
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Chunk, Column, numbers
 from topdown.errors import EXIT_OK, ConfigError
@@ -116,10 +117,7 @@ NAMES = ("college-town", "two-by-two", "appendix", "seven-counties")
     "--levels", metavar="A,B,C", help="All levels from the root to the leaves; A:2,B:5,... with --leaves."
 )
 @click.option(
-    "--leaves",
-    metavar="TABLE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Public leaf table, as input.leaves of a run file.",
+    "--leaves", metavar="TABLE", type=FILE, help="Public leaf table, as input.leaves of a run file."
 )
 @click.option("--node", metavar="GEOCODE", help="Area of these leaves; default: the root.")
 @click.option("--example", type=click.Choice(NAMES), help="An example of the paper instead.")

@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from topdown import app
 from topdown.app.commands.command import command
+from topdown.app.commands.options import ANY_PATH, FOLDER
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
@@ -92,7 +93,7 @@ def _complete_files(ctx: click.Context, param: click.Parameter, text: str) -> li
 @click.option(
     "--codes",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Public table attribute, label (and recode, group): draft schema, invariants and settings from it.",
 )
 @click.option(
@@ -107,13 +108,11 @@ def _complete_files(ctx: click.Context, param: click.Parameter, text: str) -> li
     default="",
     help="Levels, root first; LEVEL=COLUMN names the column of its codes, LEVEL=5 the characters of the geocode.",
 )
-@click.option(
-    "--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The run file to write."
-)
+@click.option("--out", metavar="FILE", type=ANY_PATH, required=True, help="The run file to write.")
 @click.option(
     "--registry",
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     help="Folder of the ledger's registry; default: the records', or that of the run file if it is read-only.",
 )
 @click.option("--force", is_flag=True, help="Replace existing files; a copy of each is kept beside it.")

@@ -12,6 +12,7 @@ from msgspec import UNSET, Struct, structs
 
 from topdown import app
 from topdown.app.commands.command import command, packed, with_options
+from topdown.app.commands.options import FILE, FOLDER
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import WARN, bold
@@ -86,15 +87,10 @@ told_options = with_options(
         "--from",
         "before",
         metavar="DIR",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=FOLDER,
         help="With move: folder where the registry was; with take-over: of the former ledger's witness.",
     ),
-    click.option(
-        "--former",
-        metavar="FILE",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="With take-over: a ledger of a former format.",
-    ),
+    click.option("--former", metavar="FILE", type=FILE, help="With take-over: a ledger of a former format."),
     click.option(
         "--former-name", default="", help="With take-over: its name of the data set, if it is another one."
     ),
@@ -134,7 +130,7 @@ told_options = with_options(
     ),
 )
 @click.argument("action", metavar="|".join(ACTIONS), type=click.Choice(ACTIONS))
-@click.argument("source", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("source", metavar="RUN.toml", type=FILE)
 @told_options
 @packed("told", Told)
 def ledger_command(

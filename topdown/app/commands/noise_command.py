@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 from topdown import app
 from topdown.app.commands.command import command
-from topdown.app.commands.options import Picture
+from topdown.app.commands.options import ANY_PATH, Picture
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column, bold, numbers
 from topdown.errors import EXIT_OK, ConfigError
@@ -67,13 +67,8 @@ if TYPE_CHECKING:
 @click.option("--worst-case", is_flag=True, help="Minimise the worst count's loss, with --dependent.")
 @click.option("--compare", is_flag=True, help="Show noise of other kinds too; the other two modes always do.")
 @click.option("--large-delta", is_flag=True, help="Allow a delta above 1/1000.")
-@click.option(
-    "--check",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Check a saved law instead of making one.",
-)
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Save the law, with its proof.")
+@click.option("--check", metavar="FILE", type=ANY_PATH, help="Check a saved law instead of making one.")
+@click.option("--out", metavar="FILE", type=ANY_PATH, help="Save the law, with its proof.")
 @click.option(
     "--plot",
     metavar="FILE.svg",

@@ -35,6 +35,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+ANY_PATH = click.Path(path_type=Path)
+FILE, FOLDER = click.Path(path_type=Path, dir_okay=False), click.Path(path_type=Path, file_okay=False)
+FILE_THERE = click.Path(path_type=Path, dir_okay=False, exists=True)
+FOLDER_THERE = click.Path(path_type=Path, file_okay=False, exists=True)
+"""Types of options and arguments that are paths."""
+
+
 @dataclass(frozen=True)
 class Solving:
     """Where a command solves: so many processes of this machine, or a cluster."""
@@ -75,8 +82,5 @@ def solving_options(workers: str, on: str) -> Option:
 
 
 base_option = click.option(
-    "--base",
-    metavar="RELEASE",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="The published release that the run extends.",
+    "--base", metavar="RELEASE", type=FOLDER_THERE, help="The published release that the run extends."
 )

@@ -12,7 +12,7 @@ from msgspec import UNSET, structs
 import topdown
 from topdown import app
 from topdown.app.commands.command import command
-from topdown.app.commands.options import base_option
+from topdown.app.commands.options import ANY_PATH, FILE, base_option
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
@@ -53,18 +53,11 @@ EXIT_DIFFERS = 5
         "Decide on a budget": ("budget_for", "page", "grid"),
     },
 )
-@click.argument("run_file", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("run_file", metavar="RUN.toml", type=FILE)
 @base_option
 @click.option("--details", is_flag=True, help="All queries, with exact losses and variances.")
-@click.option(
-    "--diff", "old", metavar="OLD.json", type=click.Path(path_type=Path), help="Compare with another plan."
-)
-@click.option(
-    "--compare",
-    metavar="OTHER.toml",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Compare with the plan of another run file.",
-)
+@click.option("--diff", "old", metavar="OLD.json", type=ANY_PATH, help="Compare with another plan.")
+@click.option("--compare", metavar="OTHER.toml", type=FILE, help="Compare with the plan of another run file.")
 @click.option(
     "--compare-noise",
     metavar="[E:]D",
@@ -79,7 +72,7 @@ EXIT_DIFFERS = 5
     "--report",
     "page",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="Write error and risk over a grid of epsilon as a page, with those of --compare beside.",
 )
 @click.option(
@@ -91,7 +84,7 @@ EXIT_DIFFERS = 5
 )
 @click.option("--exit-code", is_flag=True, help="Save nothing; exit 5 if the saved plan differs.")
 @click.option("--final", is_flag=True, help="Refuse answers that are still open.")
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to save the plan.")
+@click.option("--out", metavar="FILE", type=ANY_PATH, help="Where to save the plan.")
 def plan_command(
     screen: Screen,
     run_file: Path,
@@ -184,11 +177,9 @@ def _saved_plan_verdict(target: Path, exists: bool, differs: bool) -> str:
     ),
     exits=(0, 2, 3),
 )
-@click.argument("run_file", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The run file to write."
-)
-@click.option("--goals", metavar="FILE", type=click.Path(path_type=Path), help="Tables that matter more.")
+@click.argument("run_file", metavar="RUN.toml", type=FILE)
+@click.option("--out", metavar="FILE", type=ANY_PATH, required=True, help="The run file to write.")
+@click.option("--goals", metavar="FILE", type=ANY_PATH, help="Tables that matter more.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def tune_command(screen: Screen, run_file: Path, *, out: Path, goals: Path | None, force: bool) -> int:
     """Write a run file with shares that suit the tree estimate.

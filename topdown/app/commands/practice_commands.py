@@ -10,7 +10,7 @@ import click
 import topdown
 from topdown import app
 from topdown.app.commands.command import command
-from topdown.app.commands.options import cores
+from topdown.app.commands.options import ANY_PATH, FILE, FOLDER, cores
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
@@ -34,12 +34,8 @@ if TYPE_CHECKING:
         ("topdown synth run.toml --out made-up/", "People for the areas of a run file, who keep its rules."),
     ),
 )
-@click.argument(
-    "run", metavar="[RUN.toml]", type=click.Path(path_type=Path, dir_okay=False), required=False, default=None
-)
-@click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where."
-)
+@click.argument("run", metavar="[RUN.toml]", type=FILE, required=False, default=None)
+@click.option("--out", metavar="DIR", type=FOLDER, required=True, help="Where.")
 @click.option(
     "--people", type=click.IntRange(1, 2**31 - 1), default=50_000, show_default=True, help="Records."
 )
@@ -125,32 +121,20 @@ def synth_command(
     ),
     exits=(0, 2, 3, 130),
 )
-@click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("source", metavar="RUN.toml|plan.json", type=FILE)
 @click.option(
     "--truth",
     metavar="FILE|RELEASE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     required=True,
     help="Made-up records, or a published release.",
 )
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    help="New folder.",
-)
+@click.option("--out", metavar="DIR", type=FOLDER, required=True, help="New folder.")
 @click.option("--seed", type=int, help="Of the noise; default: 1.")
 @click.option("--replicates", type=click.IntRange(1), default=1, show_default=True, help="How many.")
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes; default: one a core.")
 @click.option("--keep", is_flag=True, help="Also write the microdata of each replicate.")
-@click.option(
-    "--report",
-    "page",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write the errors as a page.",
-)
+@click.option("--report", "page", metavar="FILE", type=FILE, help="Also write the errors as a page.")
 @click.option(
     "--truth-is-public",
     metavar="REASON",

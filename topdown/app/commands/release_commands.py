@@ -12,7 +12,16 @@ import click
 import topdown
 from topdown import app
 from topdown.app.commands.command import command, with_options
-from topdown.app.commands.options import Solving, base_option, cores, solving_options
+from topdown.app.commands.options import (
+    ANY_PATH,
+    FILE,
+    FOLDER,
+    FOLDER_THERE,
+    Solving,
+    base_option,
+    cores,
+    solving_options,
+)
 from topdown.app.commands.spending import SPENT_AND_WRITTEN, Spending, SpendingRun, spending_options
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
@@ -54,13 +63,11 @@ SOLVING = ("Processes for solving; default: one a core.", "Solve here, or on a R
     exits=(0, 1, 2, 3, 4, 130),
     groups=SPENT_AND_WRITTEN,
 )
-@click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("source", metavar="RUN.toml|plan.json", type=FILE)
 @spending_options
 @solving_options(*SOLVING)
 @published_options
-@click.option(
-    "--log-json", metavar="FILE", type=click.Path(path_type=Path), help="Write progress as JSON lines."
-)
+@click.option("--log-json", metavar="FILE", type=ANY_PATH, help="Write progress as JSON lines.")
 def generate_command(
     screen: Screen,
     source: Path,
@@ -116,13 +123,9 @@ def show_release(screen: Screen, made: GenerateResult) -> None:
     exits=(0, 1, 2, 3, 4, 130),
     groups=SPENT_AND_WRITTEN,
 )
-@click.argument("source", metavar="RUN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("source", metavar="RUN.toml", type=FILE)
 @click.option(
-    "--base",
-    metavar="RELEASE",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    required=True,
-    help="The published release to extend.",
+    "--base", metavar="RELEASE", type=FOLDER_THERE, required=True, help="The published release to extend."
 )
 @spending_options
 @solving_options(*SOLVING)
@@ -164,7 +167,7 @@ def extend_command(
     exits=(0, 2, 3, 4, 130),
     groups=SPENT_AND_WRITTEN,
 )
-@click.argument("source", metavar="RUN.toml|plan.json", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("source", metavar="RUN.toml|plan.json", type=FILE)
 @base_option
 @spending_options
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes that draw; default: one a core.")
@@ -207,10 +210,8 @@ def measure_command(
     exits=(0, 1, 2, 3, 4, 130),
     groups=SPENT_AND_WRITTEN,
 )
-@click.argument("release", type=click.Path(path_type=Path, file_okay=False))
-@click.option(
-    "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="New folder for the release."
-)
+@click.argument("release", type=FOLDER)
+@click.option("--out", metavar="DIR", required=True, type=ANY_PATH, help="New folder for the release.")
 @click.option(
     "--settings", metavar="NAME|FILE", help="Passes, rounding chains, estimates; same queries, shares."
 )
@@ -218,15 +219,12 @@ def measure_command(
 @click.option("--coverage", metavar="A/B", help="Intervals in the tables, as 19/20.")
 @click.option("--name", default="resolved", show_default=True, help="What follows the id of the release.")
 @click.option(
-    "--ledger",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Ledger of the data set; default: the copy in RELEASE.",
+    "--ledger", metavar="FILE", type=FILE, help="Ledger of the data set; default: the copy in RELEASE."
 )
 @click.option(
     "--registry",
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=FOLDER_THERE,
     help="Folder of the ledger's registry; default: looked for beside the ledger and one folder above.",
 )
 @solving_options(*SOLVING)

@@ -9,6 +9,7 @@ import click
 
 from topdown import app
 from topdown.app.commands.command import command, with_options
+from topdown.app.commands.options import ANY_PATH
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import FAIL, bold
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK
@@ -17,11 +18,7 @@ from topdown.output_paths import write_new
 
 report_options = with_options(
     click.option(
-        "--out",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        required=True,
-        help="The report, outside the release.",
+        "--out", metavar="FILE", type=ANY_PATH, required=True, help="The report, outside the release."
     ),
     click.option("--language", metavar="CODE", default="en", help="Language: en (default) or de."),
     click.option("--force", is_flag=True, help="Replace an existing file."),
@@ -57,12 +54,12 @@ def show_report(screen: Screen, made: ReportWritten, command: str) -> int:
     ),
     exits=(0, 1, 2),
 )
-@click.argument("release", metavar="RELEASE", type=click.Path(path_type=Path))
+@click.argument("release", metavar="RELEASE", type=ANY_PATH)
 @report_options
 @click.option(
     "--boundaries",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Public outlines of the areas on the map, GeoJSON or TopoJSON; default: tiles.",
 )
 @click.option(
@@ -120,9 +117,7 @@ export_options = with_options(
         required=True,
         help="registry: of deployments, YAML; sims: SIMS/ESMS 2.0; dcat: DCAT-US, JSON; citation: CITATION.cff.",
     ),
-    click.option(
-        "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write a file, not the screen."
-    ),
+    click.option("--out", metavar="FILE", type=ANY_PATH, help="Write a file, not the screen."),
     click.option("--force", is_flag=True, help="Replace an existing file."),
 )
 """Options of an export, which both programs share."""
@@ -149,7 +144,7 @@ def show_export(screen: Screen, text: str, to: Any, out: Path | None, *, force: 
         ("topdown export release/ --to registry", "An entry of the registry of deployments, as a draft."),
     ),
 )
-@click.argument("release", metavar="RELEASE", type=click.Path(path_type=Path))
+@click.argument("release", metavar="RELEASE", type=ANY_PATH)
 @export_options
 def export_command(screen: Screen, release: Path, *, to: str, out: Path | None, force: bool) -> int:
     """Write what catalogues ask of a release or choice.

@@ -12,6 +12,7 @@ import click
 
 from topdown import app
 from topdown.app.commands.command import StoppedRun, command, said_when_stopped
+from topdown.app.commands.options import ANY_PATH, FILE, FOLDER
 from topdown.app.commands.spending import confirm
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
@@ -53,12 +54,12 @@ LARGE = 2
     required=False,
     type=click.Choice(["sites", "order", "frequent"]),
 )
-@click.argument("source", metavar="RUN.toml", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("source", metavar="RUN.toml", required=False, type=FILE)
 @click.option("--epsilon", metavar="E", help="Exact, up to 10: 1/2. What one record may cost.")
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="New folder.")
-@click.option("--candidates", metavar="FILE", type=click.Path(path_type=Path), help="Public table.")
+@click.option("--out", metavar="DIR", type=FOLDER, help="New folder.")
+@click.option("--candidates", metavar="FILE", type=ANY_PATH, help="Public table.")
 @click.option("--radius", metavar="KM", type=float, help="Candidates cover what lies within.")
-@click.option("--centres", metavar="FILE", type=click.Path(path_type=Path), help="Centres of the leaves.")
+@click.option("--centres", metavar="FILE", type=ANY_PATH, help="Centres of the leaves.")
 @click.option("--k", type=int, metavar="K", help="How many candidates.")
 @click.option("--per", metavar="COLUMN|LEVEL", help="Limit the candidates of each district.")
 @click.option("--most", type=int, metavar="N", help="The most of one district; 1 if not given.")

@@ -13,6 +13,7 @@ import click
 
 from topdown import app
 from topdown.app.commands.command import StoppedRun, can_ask, packed, said_when_stopped, with_options
+from topdown.app.commands.options import FOLDER
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import accuracy_lines, certified_epsilon
@@ -53,9 +54,7 @@ class Spending:
 
 
 _OPTIONS = with_options(
-    click.option(
-        "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where."
-    ),
+    click.option("--out", metavar="DIR", type=FOLDER, required=True, help="Where."),
     click.option("--approve", metavar="HASH", help="Approve the plan by 4 or more characters of its hash."),
     click.option("--yes", is_flag=True, help="Approve whatever the plan is."),
     click.option("--resume", is_flag=True, help="Go on with an interrupted run in DIR."),
