@@ -22,14 +22,8 @@ COMMANDS = {
             "group_commands",
         ),
         "release": ("Release group sizes once, with exact noise and a ledger.", "group_commands"),
-        "compare": (
-            "Compare mechanisms on made-up or own data, with their true epsilon.",
-            "study_commands",
-        ),
-        "audit": (
-            "Print derived sensitivities and the real loss of the published chain.",
-            "study_commands",
-        ),
+        "compare": ("Compare mechanisms on made-up or own data, with their true epsilon.", "study_commands"),
+        "audit": ("Print derived sensitivities and the real loss of the published chain.", "study_commands"),
         "verify": ("Check a release from its files alone.", "group_commands"),
         "report": ("Write a report of a release for people, as one HTML file.", "group_commands"),
         "export": ("Write what catalogues ask of a release.", "group_commands"),
@@ -38,7 +32,7 @@ COMMANDS = {
         "explain": ("Print the page of an error code.", "study_commands"),
         "schema": ("Print the JSON Schema of a document.", "study_commands"),
         "completion": ("Print the completion script of a shell.", "study_commands"),
-    },
+    }
 }
 _NUMBER = re.compile(r"[0-9]+(/[0-9]+|\.[0-9]+)?")
 _LISTS = ("--epsilon", "--shares")

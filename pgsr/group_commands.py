@@ -101,10 +101,7 @@ limit_options = with_options(
 @command(
     "ledger",
     examples=(
-        (
-            "pgsr ledger new run.toml",
-            "Make the ledger, and write its id into the run file.",
-        ),
+        ("pgsr ledger new run.toml", "Make the ledger, and write its id into the run file."),
         ("pgsr ledger new --groups groups.csv", "Make it, and print the id for --ledger-id."),
         ("pgsr ledger show run.toml --head", "One line to print with a release and keep apart."),
         (
@@ -136,14 +133,7 @@ limit_options = with_options(
 @limit_options
 @told_options
 @packed("told", Told)
-def ledger_command(
-    screen: Screen,
-    run: Path | None,
-    *,
-    action: Action,
-    told: Told,
-    **options: Any,
-) -> int:
+def ledger_command(screen: Screen, run: Path | None, *, action: Action, told: Told, **options: Any) -> int:
     """Make the ledger of a data set, show it, or write down what happened to it. Nothing is released or spent.
 
     It is bound to its unit of privacy and its neighbour steps. One that is there already is checked and named.

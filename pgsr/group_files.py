@@ -77,10 +77,7 @@ def release_contents(made: Release, ledger: bytes = b"") -> dict[str, bytes]:
     plan, document = made.prepared, certificate_document(made, ledger)
     ends = [end for bounds in made.bounds for end in bounds]
     columns = dict(zip((COUNT, *bound_columns(plan.sections["coverage"])), (made.counts, *ends), strict=True))
-    found = {
-        COUNTS: table_bytes(plan, columns, made.stamp),
-        CERTIFICATE: json_bytes(document),
-    }
+    found = {COUNTS: table_bytes(plan, columns, made.stamp), CERTIFICATE: json_bytes(document)}
     if made.is_release:
         return found | {LEDGER: ledger, README: readme_text(document).encode()}
     levels = range(len(plan.hierarchy.level_names))

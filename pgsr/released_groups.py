@@ -285,12 +285,7 @@ def _check_parts(check: Findings, files: ReleasedFiles, ledger: LedgerFile, comm
     exact = read_document(files.folder, f"{MEASUREMENTS}/{EXACT}")
     if exact != {"total": document["total"], "public_totals": document["public_totals"]}:
         check.fail(f"{EXACT} states other numbers than the certificate")
-    due = {
-        "type": "topdown.journal",
-        "version": 2,
-        "journal": journal,
-        "plan_hash": document["plan_hash"],
-    }
+    due = {"type": "topdown.journal", "version": 2, "journal": journal, "plan_hash": document["plan_hash"]}
     line = read_bytes(files.folder, f"{MEASUREMENTS}/{JOURNAL}", UNUSABLE)
     if line != _one_line(due):
         check.fail(f"{JOURNAL} is that of another run")

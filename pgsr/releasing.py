@@ -46,13 +46,7 @@ from pgsr.group_tables import check_totals, origin_of_groups
 from pgsr.hierarchy import Hierarchy
 from pgsr.level_noise import LAW_NAMES, Calibration, NoiseSource, calibrate
 from pgsr.neighbours import relation_name
-from pgsr.prepared_release import (
-    Prepared,
-    Release,
-    check_shape,
-    refuse_unkept_totals,
-    with_listed_units,
-)
+from pgsr.prepared_release import Prepared, Release, check_shape, refuse_unkept_totals, with_listed_units
 from pgsr.privacy_section import refuse_empty_promise
 from pgsr.released_groups import ReleasedFiles, check_form, check_privacy, check_statement
 from pgsr.run_settings import LedgerFile, Plan, Policy, Source, ledger_place, refuse_unnamed
@@ -258,11 +252,7 @@ def run_release(
         KeyboardInterrupt: between two parts; going on later costs nothing more.
     """
     work = _GroupSizes(plan, truth, place, folder, policy, disk)
-    with (
-        spend_note(place, plan.plan_hash),
-        disk_errors(folder),
-        folder_lock(folder, disk, MEASUREMENTS),
-    ):
+    with spend_note(place, plan.plan_hash), disk_errors(folder), folder_lock(folder, disk, MEASUREMENTS):
         refuse_strangers(folder, plan.hierarchy.level_names)
         receipt = run_charged(work, again=policy.again, resume=policy.resume, report=report, disk=disk)
         made = plan.release_from(_committed_answers(plan, folder, disk), journal=receipt.journal)

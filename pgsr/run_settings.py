@@ -40,14 +40,7 @@ from topdown.file_names import checked_name
 from topdown.formats.strict_toml import read_toml
 from topdown.inputs import NO_TOTALS, ArrowTable, ControlTotals, MemoryTable
 from topdown.notebook import card
-from topdown.privacy.ledger import (
-    Disk,
-    LedgerBinding,
-    LedgerLocation,
-    Limits,
-    RecordsFile,
-    other_limits,
-)
+from topdown.privacy.ledger import Disk, LedgerBinding, LedgerLocation, Limits, RecordsFile, other_limits
 from topdown.privacy.ledger.ledger_file import check_ledger, create_ledger, ledger_missing, read_ledger
 
 DATA_SET, UNIT = "groups", "person"
@@ -81,10 +74,7 @@ class LedgerFile:
 
 
 def binding_of(
-    data_set: str = DATA_SET,
-    relations: Sequence[Relation] | None = None,
-    smallest: int = 1,
-    unit: str = UNIT,
+    data_set: str = DATA_SET, relations: Sequence[Relation] | None = None, smallest: int = 1, unit: str = UNIT
 ) -> LedgerBinding:
     """Return what the ledger of a data set is bound to; see `Plan` for the arguments.
 

@@ -259,10 +259,7 @@ class ChainOutputLaw:
 
 
 def published_chain_epsilon(
-    claimed: Fraction,
-    pair: tuple[Data, Data] | None = REFERENCE_PAIR,
-    total: int = 6,
-    floor: float = 1e-7,
+    claimed: Fraction, pair: tuple[Data, Data] | None = REFERENCE_PAIR, total: int = 6, floor: float = 1e-7
 ) -> OutputLeak:
     """Return the exact output-level epsilon of the chain calibrated as published, root + 2 leaves, N = 2.
 

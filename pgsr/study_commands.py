@@ -375,11 +375,7 @@ def schema_command(screen: Screen, *, name: str | None) -> int:
     """Print the JSON Schema of a document."""
     wanted = name and name.removeprefix("pgsr.").removeprefix("topdown.")
     return show_schemas(
-        screen,
-        document_names(),
-        document_schema,
-        wanted,
-        lambda titles: Schemas(schemas=titles),
+        screen, document_names(), document_schema, wanted, lambda titles: Schemas(schemas=titles)
     )
 
 

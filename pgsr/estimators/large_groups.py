@@ -19,11 +19,7 @@ from functools import partial
 import numpy as np
 
 from pgsr.estimators.kernels_isotonic import extreme_medians
-from pgsr.estimators.kernels_paths import (
-    choose_columns_and_rows,
-    fill_rows,
-    steady_tails,
-)
+from pgsr.estimators.kernels_paths import choose_columns_and_rows, fill_rows, steady_tails
 from pgsr.estimators.kernels_split import match_runs
 from pgsr.hierarchy import Tree
 from pgsr.level_noise import Calibration, NoiseSource

@@ -108,10 +108,7 @@ def pl94_run(folder: Path, policy: str, settings: str, relation: str) -> Path:
 
 @pytest.mark.parametrize(
     ("policy", "settings", "relation"),
-    [
-        ("pl94_2020", "pl94_2020", "bounded"),
-        ("pl94_block_population", "pl94_2020_marginal_first", "bounded"),
-    ],
+    [("pl94_2020", "pl94_2020", "bounded"), ("pl94_block_population", "pl94_2020_marginal_first", "bounded")],
 )
 def test_redistricting(tmp_path: Path, policy: str, settings: str, relation: str) -> None:
     """A status or number of the 2020 redistricting policies that some pair of records contradicts."""

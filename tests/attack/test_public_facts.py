@@ -117,10 +117,10 @@ def test_bounds_of_a_base_hold_in_its_extension(tmp_path: Path) -> None:
     run = jobs(tmp_path, "add_remove")
     attacker, said = attacked.attacker_of(run, base)
     assert beaten(attacker, said, slack=every(said)) == []
-    assert (
-        rows_of(said)["dwelling only"]["status"],
-        rows_of(said)["dwelling only"]["exact"],
-    ) == ("conditional", BOUNDS)
+    assert (rows_of(said)["dwelling only"]["status"], rows_of(said)["dwelling only"]["exact"]) == (
+        "conditional",
+        BOUNDS,
+    )
     assert rows_of(said)["job only"]["status"] == "protected"
     detailed = [line.rpartition(",") for line in (*homes[1:], *quarters)]
     lines = ["geocode,dwelling,sex,age,job,count", *(f"{known},none,{n}" for known, _, n in detailed)]

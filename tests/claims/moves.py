@@ -388,10 +388,7 @@ PEOPLE_MOVES = (
         *("copy the folder of records", lambda w: not w.copy.exists()),
         lambda w: w.copy_records(whole_folder=True),
     ),
-    Move(
-        *("make a ledger for the copy", lambda w: w.copy.exists() and _lacks("copied")(w)),
-        _from_copy,
-    ),
+    Move(*("make a ledger for the copy", lambda w: w.copy.exists() and _lacks("copied")(w)), _from_copy),
     Move(
         *("release by the copied registry", lambda w: (w.copy / "data").exists() and _lacks("borrowed")(w)),
         _by_copied_registry,

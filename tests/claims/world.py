@@ -29,11 +29,7 @@ COPIED = (
     "the records are copied, and a ledger is made for the copy, or the ledger is put back to fit a registry that was "
     "copied with them"
 )
-UNNOTICED = (
-    TOGETHER,
-    "the registry is removed and another ledger made",
-    COPIED,
-)
+UNNOTICED = (TOGETHER, "the registry is removed and another ledger made", COPIED)
 """What SECURITY.md says that no program can notice: `Pair.is_older`, and `Seen.unnoticed`."""
 OFFICE, ELSEWHERE, COPY = "the office", "elsewhere", "a copy of the records"
 """Whose run file a release is made by; what a copy releases, its own ledger states."""
@@ -95,10 +91,7 @@ class Pair:
         """Tell whether the ledger holds the record that the registry's mark names; none fits a mark of one record."""
         if self.registry is None:
             return False
-        mark, lines = (
-            json.loads(self.registry.splitlines()[-1]),
-            (self.ledger or b"").splitlines(),
-        )
+        mark, lines = (json.loads(self.registry.splitlines()[-1]), (self.ledger or b"").splitlines())
         n = int(mark["records"])
         if not lines:
             return n == 1

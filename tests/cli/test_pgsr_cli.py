@@ -10,15 +10,7 @@ import pytest
 from pgsr.cli import spread_lists
 from tests.helpers.commands import run_pgsr
 
-FORBIDDEN = (
-    "scipy",
-    "pyarrow",
-    "pandas",
-    "pulp",
-    "networkx",
-    "numpy",
-    "msgspec",
-)
+FORBIDDEN = ("scipy", "pyarrow", "pandas", "pulp", "networkx", "numpy", "msgspec")
 
 
 def test_synth_ledger_release_verify(practice, capsys):
@@ -80,11 +72,7 @@ def test_documents_keep_to_their_schemas(practice, capsys, check, tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [
-        (["--epsilon", "0"], "C144"),
-        (["--epsilon-limit", "1/4"], "B004"),
-        (["--nonsense"], "C005"),
-    ],
+    [(["--epsilon", "0"], "C144"), (["--epsilon-limit", "1/4"], "B004"), (["--nonsense"], "C005")],
 )
 def test_user_errors_show_code_and_fix(practice, capsys, arguments, code):
     """Every user error: exit 2, its code, a fix line, no traceback, nothing written."""

@@ -11,12 +11,7 @@ import pytest
 
 from tests.helpers.extension import Land, make_land
 from topdown.plan import prepare
-from topdown.solve.extend import (
-    extension_verdicts,
-    find_patterns,
-    make_extension_solver,
-    split_sizes,
-)
+from topdown.solve.extend import extension_verdicts, find_patterns, make_extension_solver, split_sizes
 
 GOLDEN = Path(__file__).parent / "golden"
 

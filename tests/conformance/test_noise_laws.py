@@ -29,12 +29,7 @@ from topdown.privacy import (
 )
 from topdown.privacy import laws as privacy_laws
 from topdown.privacy.accountant import NoisyCounts, compose_noise
-from topdown.privacy.laws import (
-    LAWS,
-    NoiseLaw,
-    WeightedInteger,
-    law_of_mechanism,
-)
+from topdown.privacy.laws import LAWS, NoiseLaw, WeightedInteger, law_of_mechanism
 from topdown.verify import DrawnNoise, MovedCounts, law_problem, loss_of, loss_of_laws, noise_laws
 
 PARAMETER = Fraction(9, 2)

@@ -76,10 +76,7 @@ def killed_at(made: Made, out: Path, change: int, workers: int) -> bool:
 
 @pytest.mark.parametrize(
     ("first", "step", "workers"),
-    [
-        (EACH // 2, EACH, 1),
-        *(pytest.param(1 + k, 4, 1 + k % 2, marks=pytest.mark.slow) for k in range(4)),
-    ],
+    [(EACH // 2, EACH, 1), *(pytest.param(1 + k, 4, 1 + k % 2, marks=pytest.mark.slow) for k in range(4))],
 )
 def test_killed_before_any_change_of_the_folder(
     made: Made, tmp_path: Path, first: int, step: int, workers: int

@@ -26,15 +26,7 @@ from tests.helpers.crash_model import (
 )
 from tests.helpers.depth import repeats
 from tests.helpers.model_disk import ModelDisk, ModelFile
-from topdown.privacy.ledger import (
-    DrawnLaw,
-    Journal,
-    Ledger,
-    Limits,
-    MeasuredPart,
-    NoiseCharge,
-    open_ledger,
-)
+from topdown.privacy.ledger import DrawnLaw, Journal, Ledger, Limits, MeasuredPart, NoiseCharge, open_ledger
 
 
 def weights_at(delta: Fraction) -> tuple[str, ...]:

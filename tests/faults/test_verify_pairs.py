@@ -143,11 +143,7 @@ CERTIFICATE_CHANGES: dict[str, tuple[Callable[[Document], None], str, str]] = {
     "delta": (lambda c: c["privacy"].update(delta="1/10000000"), "privacy", "V130"),
     "no delta": (lambda c: c["privacy"].pop("delta"), "privacy", "V130"),
     "rho": (lambda c: c["privacy"].update(loss_name="rho"), "privacy", "V130"),
-    "composed too small": (
-        lambda c: c["privacy"]["composed"][1].update(delta="0.02"),
-        "privacy",
-        "V132",
-    ),
+    "composed too small": (lambda c: c["privacy"]["composed"][1].update(delta="0.02"), "privacy", "V132"),
     "composed too vague": (lambda c: c["privacy"]["composed"][1].update(delta="0.5"), "privacy", "V132"),
     "composed elsewhere": (lambda c: c["privacy"]["composed"][1].update(epsilon="5"), "privacy", "V132"),
     "no composed": (lambda c: c["privacy"].update(composed=[]), "privacy", "V132"),

@@ -62,11 +62,11 @@ def test_a_sound_release_is_equal_and_left_alone(sound: Small, workers: int) -> 
     """An honest release must pass with any number of workers, and nothing may be written into it."""
     before = tree_of(sound.folder)
     result = verify_and_solve(sound.folder, workers=workers)
-    assert (
-        result.ok,
-        result.check(SOLVED_CHECK).text,
-        result.check(SOLVED_CHECK).warnings,
-    ) == (True, "5 of 5 block areas equal", ())
+    assert (result.ok, result.check(SOLVED_CHECK).text, result.check(SOLVED_CHECK).warnings) == (
+        True,
+        "5 of 5 block areas equal",
+        (),
+    )
     assert result.not_checked == ()
     assert before == tree_of(sound.folder)
 
@@ -76,10 +76,10 @@ def test_confidential_records_as_microdata(generated: tuple[Path, Histogram], tm
     release, truth = generated
     forged = forge(release, tmp_path / "forged", truth)
     plain = verify(forged)
-    assert (
-        plain.ok,
-        plain.not_checked,
-    ) == (True, ("that the microdata follow from the measurements (--solve)",))
+    assert (plain.ok, plain.not_checked) == (
+        True,
+        ("that the microdata follow from the measurements (--solve)",),
+    )
     result = verify_and_solve(forged)
     assert (False, {"V172"}) == (result.ok, codes(result))
     assert 0 < result.check(SOLVED_CHECK).n_failed <= 12

@@ -154,14 +154,7 @@ def make_land(folder: Path, seed: int, **settings: Any) -> Land:
     return land
 
 
-def write_land(
-    folder: Path,
-    seed: int,
-    *,
-    n_blocks: int = 14,
-    by_job: bool = False,
-    rho: str = "2",
-) -> Land:
+def write_land(folder: Path, seed: int, *, n_blocks: int = 14, by_job: bool = False, rho: str = "2") -> Land:
     """Draw records of the detailed schema, write run files of their release by schema toy and of its extension.
 
     Args:
@@ -208,16 +201,7 @@ def write_land(
         LEVEL.format(name=name, share=share) for name, share in shares.items()
     )
     unread = _unread(names, INVARIANTS + BY_JOB * by_job)
-    (folder / "more.toml").write_text(
-        _run(
-            "schema.toml",
-            "invariants.toml",
-            "full.csv",
-            body,
-            rho,
-            unread,
-        )
-    )
+    (folder / "more.toml").write_text(_run("schema.toml", "invariants.toml", "full.csv", body, rho, unread))
     return Land(folder, folder / "base", folder / "more.toml")
 
 

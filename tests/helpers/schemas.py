@@ -17,8 +17,7 @@ def _is_whole(checker: TypeChecker, value: object) -> bool:
 
 
 _Validator = extend(
-    Draft202012Validator,
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole),
+    Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole)
 )
 
 

@@ -49,11 +49,7 @@ if TYPE_CHECKING:
     )
     from topdown.app.planned import changes, opened, opened_again
     from topdown.app.preflight import made_up_extension, made_up_people, make_miniature, write_as_charged
-    from topdown.app.private_choice import (
-        check_folder,
-        select,
-        select_check,
-    )
+    from topdown.app.private_choice import check_folder, select, select_check
     from topdown.app.read_release import check_report, write_report
     from topdown.app.release_exports import EXPORTS, export_text, number_up
     from topdown.app.resource_needs import (
@@ -107,19 +103,13 @@ COMMANDS = {
             "Make the ledger of a data set, show it, or write down what happened to it.",
             "ledger_command",
         ),
-        "plan": (
-            "Show what a release would measure, at what cost; spend nothing.",
-            "plan_commands",
-        ),
+        "plan": ("Show what a release would measure, at what cost; spend nothing.", "plan_commands"),
         "tune": ("Write a run file with shares that suit the tree estimate.", "plan_commands"),
         "generate": ("Spend the budget once and write the release.", "release_commands"),
         "measure": ("Spend the budget once and write noisy answers only.", "release_commands"),
         "resolve": ("Solve the measurement of a release in another way.", "release_commands"),
         "extend": ("Extend a release by new attributes and keep its table.", "release_commands"),
-        "select": (
-            "Make a private choice from the records and charge it to the ledger.",
-            "select_command",
-        ),
+        "select": ("Make a private choice from the records and charge it to the ledger.", "select_command"),
         "synth": ("Write made-up records and areas to practise with.", "practice_commands"),
         "simulate": ("Show the error that releases of a plan would have.", "practice_commands"),
     },
@@ -133,10 +123,7 @@ COMMANDS = {
         "export": ("Write what catalogues ask of a release or choice.", "report_command"),
     },
     "Look things up": {
-        "account": (
-            "Compute the exact privacy loss of composed measurements.",
-            "account_command",
-        ),
+        "account": ("Compute the exact privacy loss of composed measurements.", "account_command"),
         "noise": ("Make the best noise for one answer, with its proof.", "noise_command"),
         "explain": ("Print the page of an error code.", "lookup_commands"),
         "implied": ("Show what invariants imply for areas above the leaves.", "implied_command"),

@@ -8,11 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topdown.app.calls import (
-    PathText,
-    path_of,
-    public_function,
-)
+from topdown.app.calls import PathText, path_of, public_function
 from topdown.app.noise_law import Noise, noise
 from topdown.app.planned import opened, opened_again
 from topdown.errors import BudgetError, ConfigError
@@ -182,12 +178,7 @@ def audit_ledger(
 
 @public_function
 def audit_runs(
-    source: PathText,
-    runs: int,
-    *,
-    base: PathText | None = None,
-    delta: str = DELTA,
-    report: Report = silent,
+    source: PathText, runs: int, *, base: PathText | None = None, delta: str = DELTA, report: Report = silent
 ) -> RunsAudit:
     """Run the drawing code on made-up neighbours and compare what it shows with the claim; opens no records.
 

@@ -43,14 +43,7 @@ from topdown.optimal_noise.noise_request import LARGEST_DELTA, refuse_large_delt
 from topdown.optimal_noise.splits import COUNTS, shared_noise
 from topdown.privacy import Sampler, SimulationBits
 from topdown.privacy.accountant import NoisyCounts, worst_shift
-from topdown.privacy.exact_values import (
-    Enclosure,
-    alpha_of,
-    fixed,
-    positive,
-    rational,
-    significant,
-)
+from topdown.privacy.exact_values import Enclosure, alpha_of, fixed, positive, rational, significant
 from topdown.privacy.fixed_point import exp_neg
 from topdown.privacy.laws import (
     DISCRETE_GAUSSIAN,

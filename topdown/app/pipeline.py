@@ -248,10 +248,7 @@ def finish_release(
 
 
 def _measure_once(
-    prepared: PreparedRun,
-    out: Path,
-    clock: StageClock,
-    options: RunOptions,
+    prepared: PreparedRun, out: Path, clock: StageClock, options: RunOptions
 ) -> tuple[CertifiedPrivacy, MeasureResult]:
     """Try all that can fail without noise, then charge and draw what is not measured yet."""
     report, again = options.report, options.again

@@ -306,7 +306,7 @@ def registry_entry(facts: Facts) -> str:
             },
             "accounting": {"post_processing": facts.made, "composition": facts.composition},
             "implementation": {
-                "mechanisms": f"{facts.noise}, drawn exactly; topdown {facts.engine}, plan {facts.plan_hash}",
+                "mechanisms": f"{facts.noise}, drawn exactly; topdown {facts.engine}, plan {facts.plan_hash}"
             },
             "administrative": {
                 "notes": f"Certificate SHA-256 {facts.certificate_sha256}. The publication date is that of the last "

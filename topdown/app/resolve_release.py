@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING
 
 from topdown.app.calls import PathText, checked_language, checked_workers, path_of, public_function
 from topdown.app.make_release import run_in_folder
-from topdown.app.pipeline import (
-    RunOptions,
-    StageClock,
-    finish_release,
-    locked_folder,
-)
+from topdown.app.pipeline import RunOptions, StageClock, finish_release, locked_folder
 from topdown.errors import CertificateError, ConfigError
 from topdown.formats.command_documents import GenerateResult
 from topdown.formats.common import Targets

@@ -33,7 +33,7 @@ from topdown.formats.caps import exact_text as exact_text
 T = TypeVar("T")
 _ELSEWHERE = {  # keys that people look for in a file, and where the thing is
     "simulate": "remove the key; to simulate on made-up or public records: "
-    "topdown simulate RUN.toml --truth FILE --out DIR",
+    "topdown simulate RUN.toml --truth FILE --out DIR"
 }
 
 

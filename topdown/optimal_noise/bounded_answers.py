@@ -53,11 +53,7 @@ def shifts_of(points: Sequence[int], sensitivity: int) -> tuple[int, ...]:
 
 
 def worst_at(
-    points: Sequence[int],
-    above: Sequence[Number],
-    below: Sequence[Number],
-    growth: Number,
-    shift: int,
+    points: Sequence[int], above: Sequence[Number], below: Sequence[Number], growth: Number, shift: int
 ) -> WorstEvent[Number]:
     """Find the event in which `above` is most in excess of growth times `below` moved by shift; O(N).
 

@@ -46,10 +46,7 @@ def lattice_svg(first: int, weights: Sequence[int], width: Fraction, title: str)
     while reach * 10**digits < 100:
         digits += 1
     return _svg(
-        [_Panel(masses)],
-        title,
-        "error of the rounded answer",
-        lambda at: fixed(at * width, digits, up=None),
+        [_Panel(masses)], title, "error of the rounded answer", lambda at: fixed(at * width, digits, up=None)
     )
 
 

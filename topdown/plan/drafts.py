@@ -367,11 +367,7 @@ def draft_files(schema: Schema, levels: Sequence[str], source: str) -> DraftFile
     Args:
         schema: of the codes. levels: root first. source: where the codes came from.
     """
-    return DraftFiles(
-        _schema_text(schema, source),
-        _invariants_text(schema),
-        _settings_text(schema, levels),
-    )
+    return DraftFiles(_schema_text(schema, source), _invariants_text(schema), _settings_text(schema, levels))
 
 
 def _schema_text(schema: Schema, source: str) -> str:

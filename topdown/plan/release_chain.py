@@ -131,12 +131,7 @@ class ReleaseChain:
                 if limited and row.rule.is_upper:
                     bounds.append(BoundRule(row.name, values, row.high, above=True))
         return analyse_neighbours(
-            self.plan.schema,
-            self.geography,
-            self.known,
-            zeros,
-            bounds,
-            whole=self.plan.relation.stated,
+            self.plan.schema, self.geography, self.known, zeros, bounds, whole=self.plan.relation.stated
         )
 
 

@@ -28,13 +28,7 @@ from topdown.model import NeighbourChange
 from topdown.plan import Plan, PublicContext
 from topdown.practice.neighbour_pairs import LEAST_PAIRS, AuditedAnswer, NeighbourPair, find_pairs, queries_of
 from topdown.practice.repeated_draws import PairAnswers, PairRuns
-from topdown.privacy.accountant import (
-    ComposedLoss,
-    NoisyCounts,
-    PairLoss,
-    PureLoss,
-    compose_noise,
-)
+from topdown.privacy.accountant import ComposedLoss, NoisyCounts, PairLoss, PureLoss, compose_noise
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.laws import LAWS, FormulaDistribution, NoiseDistribution, Weights
 from topdown.progress import Event, Report, silent

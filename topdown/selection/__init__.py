@@ -33,13 +33,7 @@ if TYPE_CHECKING:
         sites_by_district,
         swap_round,
     )
-    from topdown.selection.frequent_symbols import (
-        Monitor,
-        frequent,
-        surely_heavy,
-        threshold_for,
-        watched,
-    )
+    from topdown.selection.frequent_symbols import Monitor, frequent, surely_heavy, threshold_for, watched
     from topdown.selection.incidences import (
         Covering,
         Incidence,

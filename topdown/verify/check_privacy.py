@@ -13,13 +13,7 @@ from itertools import chain, count
 from typing import Any
 
 from topdown.formats.verify_documents import Finding
-from topdown.verify.change_losses import (
-    ChangeLoss,
-    MovedCounts,
-    composed_loss,
-    delta_between,
-    loss_of,
-)
+from topdown.verify.change_losses import ChangeLoss, MovedCounts, composed_loss, delta_between, loss_of
 from topdown.verify.exact_arithmetic import (
     ROUNDED,
     digits_of,

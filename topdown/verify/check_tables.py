@@ -213,13 +213,7 @@ def _sums_above(query: Query, table: Table, up: Ints) -> tuple[Ints, Ints]:
 
 
 def _compare_sums(
-    areas: Areas,
-    out: Findings,
-    query: Query,
-    level: int,
-    table: Table,
-    sums: tuple[Ints, Ints],
-    what: str,
+    areas: Areas, out: Findings, query: Query, level: int, table: Table, sums: tuple[Ints, Ints], what: str
 ) -> set[tuple[int, int]]:
     wrong = differences(table.key, table.count, *sums)
     nodes = np.unique(wrong // query.n_answers)

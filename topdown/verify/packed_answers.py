@@ -95,9 +95,7 @@ def has_due_bytes(
 
 
 def _written(
-    schema: pa.Schema,
-    groups: Sequence[tuple[Mapping[str, pa.Array], Ints, int]],
-    stamps: Mapping[str, str],
+    schema: pa.Schema, groups: Sequence[tuple[Mapping[str, pa.Array], Ints, int]], stamps: Mapping[str, str]
 ) -> bytes:
     """Return the file that Arrow writes: of each row group the columns, and how many zeros each row has for answers."""
     sink = io.BytesIO()

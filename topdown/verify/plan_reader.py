@@ -13,13 +13,7 @@ from typing import Any
 
 import msgspec
 
-from topdown.formats.release_documents import (
-    Plan,
-    PlanBase,
-    PlanEstimates,
-    PlanMeasured,
-    PlanMeasurement,
-)
+from topdown.formats.release_documents import Plan, PlanBase, PlanEstimates, PlanMeasured, PlanMeasurement
 from topdown.verify.exact_arithmetic import exact_text, fraction
 from topdown.verify.noise_laws import CheckedLaw, CheckedRelation, law_of_mechanism, relation_of_plan, unit_of
 from topdown.verify.query_labels import Query, Schema, read_schema

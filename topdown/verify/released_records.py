@@ -87,13 +87,7 @@ def concat_populations(parts: list[tuple[int, Population]]) -> Population:
 
 
 def load_population(
-    root: Path,
-    plan: PlanFile,
-    tree: Tree,
-    path: str = PERSONS,
-    code: str = "V100",
-    *,
-    is_own: bool = False,
+    root: Path, plan: PlanFile, tree: Tree, path: str = PERSONS, code: str = "V100", *, is_own: bool = False
 ) -> Population:
     """Read microdata/persons.parquet; UnreadableError (V100) if it is damaged or has other columns.
 

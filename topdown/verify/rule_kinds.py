@@ -244,14 +244,7 @@ class NotMoreThanOthers(SoftComparison):
 
 RULE_KINDS: dict[str, type[PlanRule]] = {
     rule.kind: rule
-    for rule in (
-        ExactStatistic,
-        FewestRecords,
-        ClosedWhereZero,
-        NeverHeld,
-        MostRecords,
-        NotMoreThanOthers,
-    )
+    for rule in (ExactStatistic, FewestRecords, ClosedWhereZero, NeverHeld, MostRecords, NotMoreThanOthers)
 }
 """Every kind that is checked, in the order in which open answers are listed."""
 

@@ -135,11 +135,7 @@ def test_other_coverage_is_refused(tmp_path, coverage):
 def test_bounds_under_another_coverage_are_found(made, tmp_path):
     """Bounds of 50 % that are called those of 95 % promise what nobody computed."""
     copy = shutil.copytree(made, tmp_path / "copy")
-    edit_document(
-        copy,
-        "certificate.json",
-        lambda d: d.update(coverage=["19/20", "9/10", "1/2", "99/100"]),
-    )
+    edit_document(copy, "certificate.json", lambda d: d.update(coverage=["19/20", "9/10", "1/2", "99/100"]))
     assert codes(verify(copy))
 
 

@@ -38,13 +38,7 @@ from pgsr.level_noise import NoiseSource, calibrate
 from pgsr.vectors import measure_exactly
 from tests.oracles.group_sizes import path_posterior_by_enumeration, shrink_by_rationals
 
-TREES = (
-    [[-1]],
-    [[-1], [0]],
-    [[-1], [0, 0, 0]],
-    [[-1], [0, 0], [0, 0, 1]],
-    [[-1], [0], [0, 0], [0, 1, 1]],
-)
+TREES = ([[-1]], [[-1], [0]], [[-1], [0, 0, 0]], [[-1], [0, 0], [0, 0, 1]], [[-1], [0], [0, 0], [0, 1, 1]])
 
 
 @st.composite

@@ -156,9 +156,7 @@ def test_what_the_ledger_is_told():
 def test_the_worst_pair_that_agrees_is_the_stated_one():
     """The loss of a protected row is reached by a pair that agrees on what is exact, and never exceeded."""
     for kind, loss, too_large in product(
-        ("histogram", "cumulative", "tail", "chain", "tail_chain"),
-        ("epsilon", "rho"),
-        ("refuse", "top-code"),
+        ("histogram", "cumulative", "tail", "chain", "tail_chain"), ("epsilon", "rho"), ("refuse", "top-code")
     ):
         budget = Budget(**{loss: 1}, shares=("1/3", "2/3"))
         plan, noise = planned(Sizes(3, 1, too_large), budget, ("move", "new"), kind=kind)

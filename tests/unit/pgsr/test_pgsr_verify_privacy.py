@@ -118,10 +118,7 @@ def test_the_ledger_knows_better(made, tmp_path, edit, what):
     assert "ledger" in findings(tampered(made, tmp_path, edit, rehash=False)), what
 
 
-STEPS = {
-    "person": {},
-    "household": {"relations": ("household",), "unit": "household"},
-}
+STEPS = {"person": {}, "household": {"relations": ("household",), "unit": "household"}}
 
 
 @pytest.fixture(scope="module", params=STEPS)

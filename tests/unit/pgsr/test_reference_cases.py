@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 from pgsr import chain_optimum, cumulative_estimate, tree_of, tree_optimum
-from pgsr.estimators import (
-    chain_estimate,
-    chain_order,
-    isotonic_rows,
-)
+from pgsr.estimators import chain_estimate, chain_order, isotonic_rows
 from pgsr.sensitivity_audit import enumerate_sensitivity
 from pgsr.vectors import sensitivity
 from tests.oracles.exact_programs import full_table_optimum, model1_exact, model2_exact

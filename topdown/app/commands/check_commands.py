@@ -112,9 +112,7 @@ def verify_command(screen: Screen, release: Path, *, everything: bool, solve: bo
     """
     if solving.on == "ray" and not solve:
         raise ConfigError(
-            "without --solve, verify stays on this machine",
-            code="C005",
-            fix="leave --on out, or add --solve",
+            "without --solve, verify stays on this machine", code="C005", fix="leave --on out, or add --solve"
         )
     executor = solving.executor
     if not app.is_choice(release):

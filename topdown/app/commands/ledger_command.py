@@ -77,11 +77,7 @@ told_options = with_options(
         help="With attest and take-over: who attests; with limit: who decided; with refund: who saw the noise "
         "destroyed.",
     ),
-    click.option(
-        "--reason",
-        default="",
-        help="With these: why. Both are published with releases.",
-    ),
+    click.option("--reason", default="", help="With these: why. Both are published with releases."),
     click.option("--record", type=click.IntRange(1), help="With refund: number of the intent."),
     click.option(
         "--from",
@@ -102,10 +98,7 @@ told_options = with_options(
 @command(
     "ledger",
     examples=(
-        (
-            "topdown ledger new run.toml",
-            "Make the ledger; its id is written into the run file.",
-        ),
+        ("topdown ledger new run.toml", "Make the ledger; its id is written into the run file."),
         ("topdown ledger show run.toml --head", "One line to print with a release and keep apart."),
         (
             "topdown ledger move run.toml --from /old/secure",
@@ -133,13 +126,7 @@ told_options = with_options(
 @click.argument("source", metavar="RUN.toml", type=FILE)
 @told_options
 @packed("told", Told)
-def ledger_command(
-    screen: Screen,
-    *,
-    action: Action,
-    source: Path,
-    told: Told,
-) -> int:
+def ledger_command(screen: Screen, *, action: Action, source: Path, told: Told) -> int:
     """Make the ledger of a data set, show it, or write down what happened to it.
 
     A data set has one ledger: the book of every privacy loss ever spent on it. Only this command and init make one. Its

@@ -185,8 +185,7 @@ def _show_numbers(screen: Screen, law: OptimalLaw, document: Noise) -> None:
     screen.blank()
     near = range(max(law.first, -_SHOWN), min(law.last, _SHOWN) + 1)
     screen.table(
-        numbers("value", "probability"),
-        [(str(v), significant(law.mass(v), 6, up=False)) for v in near],
+        numbers("value", "probability"), [(str(v), significant(law.mass(v), 6, up=False)) for v in near]
     )
     screen.blank()
     screen.table(

@@ -110,10 +110,7 @@ def synth_command(
 @command(
     "simulate",
     examples=(
-        (
-            "topdown simulate run.toml --truth persons.csv.gz --out try/ --replicates 9",
-            "On made-up records.",
-        ),
+        ("topdown simulate run.toml --truth persons.csv.gz --out try/ --replicates 9", "On made-up records."),
         (
             "topdown simulate run.toml --truth release/ --out try/ --seed 7 --keep",
             "A published release as truth.",
@@ -198,12 +195,7 @@ def _show_simulation(screen: Screen, made: SimulationErrors, out: Path) -> None:
         screen.heading(level.level, f", {level.n_nodes:,} area{'s' if level.n_nodes != 1 else ''}")
         columns = [Column("table", wraps=True), *numbers("MAE", "±")]
         rows = [
-            [
-                q.query,
-                figures.error(q.mae),
-                figures.error(q.mae_standard_error),
-                figures.error(q.bias, "+"),
-            ]
+            [q.query, figures.error(q.mae), figures.error(q.mae_standard_error), figures.error(q.bias, "+")]
             for q in level.queries
         ]
         screen.table([*columns, Column("bias", right=True)], rows)

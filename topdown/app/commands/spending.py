@@ -93,12 +93,7 @@ class SpendingRun:
     """
 
     def __init__(
-        self,
-        screen: Screen,
-        planned: Planned,
-        spending: Spending,
-        go_on: str,
-        log_file: Path | None = None,
+        self, screen: Screen, planned: Planned, spending: Spending, go_on: str, log_file: Path | None = None
     ) -> None:
         app.check_start(planned, spending.out, resume=spending.resume, final=spending.final, go_on=go_on)
         prepared = planned.prepared

@@ -10,12 +10,7 @@ from topdown.app.compare_plans import PlansCompared
 from topdown.app.planned import Planned
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
-from topdown.app.screens.figures import (
-    accuracy_lines,
-    certified_epsilon,
-    conditional_line,
-    disclosed_lines,
-)
+from topdown.app.screens.figures import accuracy_lines, certified_epsilon, conditional_line, disclosed_lines
 from topdown.app.screens.text_layout import EXACT, PLUS, WARN, Chunk, Column, Span, bold, dim, numbers
 from topdown.formats.common import EstimateOfLevel
 from topdown.formats.plan_documents import (
@@ -50,11 +45,7 @@ def show_plan(screen: Screen, s: PlanSummary, *, details: bool) -> None:
     screen.say(bold(f'Plan for "{s.title}"'), "   no confidential file is opened", hang=5)
     screen.blank()
     empty = " empty in the base release, free" if s.base else " empty by public facts, free"
-    screen.say(
-        *(PLUS, " measured with noise   ", EXACT, " exact by policy   "),
-        *(dim("0"), empty),
-        indent=2,
-    )
+    screen.say(*(PLUS, " measured with noise   ", EXACT, " exact by policy   "), *(dim("0"), empty), indent=2)
     if s.base:
         show_base(screen, s.base)
     _show_levels(screen, s)
@@ -166,8 +157,7 @@ def _show_privacy(screen: Screen, s: PlanSummary) -> None:
         compared = "" if p.gaussian_needs == "more" else f": --compare-noise {p.loss}:{p.delta}"
         screen.say(_GAUSSIAN[p.gaussian_needs] + compared, indent=2, hang=4)
     screen.say(
-        f"ledger limit {figures.limits(ledger)}, charged so far {figures.charged(ledger.charged)}",
-        indent=2,
+        f"ledger limit {figures.limits(ledger)}, charged so far {figures.charged(ledger.charged)}", indent=2
     )
 
 

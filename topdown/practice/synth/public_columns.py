@@ -262,11 +262,7 @@ class PeopleIn:
 
 
 def dwellings(
-    invariants: Invariants,
-    profile: Profile,
-    people: PeopleIn,
-    facilities: Mapping[str, Counts],
-    seed: int,
+    invariants: Invariants, profile: Profile, people: PeopleIn, facilities: Mapping[str, Counts], seed: int
 ) -> dict[str, Counts]:
     """Return every public column of the invariants, in their order.
 
