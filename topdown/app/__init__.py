@@ -62,11 +62,9 @@ if TYPE_CHECKING:
         needed_bytes,
     )
     from topdown.app.screens.noise_screen import (
-        CountNoiseRequest,
-        RealNoiseRequest,
-        make_continuous,
         make_dependent,
         refuse_mixed,
+        show_continuous,
         whole_number,
     )
     from topdown.app.screens.plan_screen import (

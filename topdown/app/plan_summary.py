@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
@@ -104,8 +104,8 @@ def plan_summary(prepared: PreparedRun) -> PlanSummary:
             *fitted_by_no_pass(plan, estimates),
             *memory_warning(plan),
             *tuned_for_others(run),
-            *ledger_problem(prepared),
-            *([] if patterns is None else ledger_warning(prepared)),
+            *_refused_by_ledger(check_ledger_of_run, prepared, "generate"),
+            *([] if patterns is None else _refused_by_ledger(check_one_ledger, prepared, "extend")),
         ],
         feasible=Feasible(ok=True, verdicts=list(verdicts)),
         estimates=estimates or UNSET,
@@ -244,12 +244,14 @@ def _privacy_section(policy: ReleaseChain) -> PlannedPrivacy:
     )
 
 
-def ledger_problem(prepared: PreparedRun) -> list[Warned]:
-    """Warn of a ledger that `generate` would refuse."""
+def _refused_by_ledger(
+    check: Callable[[PreparedRun], object], prepared: PreparedRun, command: str
+) -> list[Warned]:
+    """Warn of a ledger that a command would refuse, as `extend` one that did not pay for the base (B020)."""
     try:
-        check_ledger_of_run(prepared)
+        check(prepared)
     except BudgetError as error:
-        return [Warned(code=str(error.code), text=f"{error.text}: generate will refuse it")]
+        return [Warned(code=str(error.code), text=f"{error.text}: {command} will refuse it")]
     return []
 
 
@@ -381,15 +383,6 @@ def base_summary(prepared: PreparedRun, patterns: extend.Patterns) -> ExtendedBa
         n_patterns=patterns.n_patterns,
         n_reserved=patterns.reserves[0].n_records,
     )
-
-
-def ledger_warning(prepared: PreparedRun) -> list[Warned]:
-    """Warn if the ledger did not pay for the base release, as `topdown extend` would refuse (B020)."""
-    try:
-        check_one_ledger(prepared)
-    except BudgetError as error:
-        return [Warned(code=str(error.code), text=f"{error.text}: extend will refuse it")]
-    return []
 
 
 @dataclass(frozen=True, eq=False)

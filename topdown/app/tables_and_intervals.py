@@ -159,6 +159,14 @@ class _TablesRequest:
     def sentence(self) -> str:
         return "" if self.chance is None else intervals_sentence(self.chance)
 
+    def answers(
+        self, query: Query, places: SheetAreas, rows: TableRows, intervals: Columns | None
+    ) -> SheetAnswers:
+        """Return what the sheets of a table are made from."""
+        name = table_name(" * ".join(f.name for f in query.factors)) or "total"
+        sentence = "" if intervals is None else self.sentence
+        return SheetAnswers(query, name, self.context.plan.schema.unit, places, rows, intervals, sentence)
+
 
 def _answers_of_levels(
     asked: _TablesRequest, queries: Sequence[Query], chosen: Sequence[int], named: dict[str, str]

@@ -34,14 +34,11 @@ PAIRS_SHOWN = 5  # pairs that beat their claim; --json lists them all
 
 
 def audit_by_runs(screen: Screen, source: Path, base: Path | None, deltas: tuple[str, ...], runs: int) -> int:
-    """Run and show; opens no records and spends nothing."""
+    """Run the drawing code and show what it tells; opens no records and spends nothing."""
     if len(deltas) != 1:
         raise ConfigError("--runs takes one delta", code="C005", fix="give --delta once")
-    progress = follow(screen)
-    try:
+    with follow(screen) as progress:
         found = topdown.audit_runs(source, runs, base=base, delta=deltas[0], report=progress)
-    finally:
-        progress.close()
     made = found.document
     screen.document(made)
     _show_runs(screen, made, extends=found.extends)

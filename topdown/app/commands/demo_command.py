@@ -6,7 +6,6 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -23,9 +22,6 @@ from topdown.errors import EXIT_OK, ConfigError
 from topdown.output_paths import is_filled
 from topdown.progress import Event
 from topdown.resources import bundled_root
-
-if TYPE_CHECKING:
-    from topdown.app.screens.progress_bars import Progress
 
 DEMO_MARK = "Made by topdown demo: made-up people. This folder is replaced when the demo runs again.\n"
 EXTENSION, PEOPLE = "dhc_persons", 50_000
@@ -64,9 +60,11 @@ def demo_command(screen: Screen, *, out: Path, schema: str, workers: int | None)
     """
     started = time.monotonic()
     source = prepare_folders(out, schema)
-    progress = follow(screen)
-    try:
-        base = make_base(source, progress, workers or cores()) if schema == EXTENSION else None
+    with follow(screen) as progress:
+        base = None
+        if schema == EXTENSION:  # the coarser product of the same people first
+            base = source / "base"
+            topdown.generate(source / "base.toml", base, workers=workers or cores(), report=progress)
         planned = topdown.plan(source / "run.toml", base=base)
         planned.save(source / "plan.json")
         plan = planned.plan
@@ -80,8 +78,6 @@ def demo_command(screen: Screen, *, out: Path, schema: str, workers: int | None)
         else:
             result = topdown.extend(planned, base, out, workers=workers or cores(), report=progress)
         errors = average_errors(out, source)
-    finally:
-        progress.close()
     right = accuracy_lines(app.certified_loss(planned.prepared.context.policy))[0]
     screen.document(result)
     screen.blank()
@@ -104,13 +100,6 @@ def demo_command(screen: Screen, *, out: Path, schema: str, workers: int | None)
         ("topdown init --help", "start with your own data"),
     )
     return EXIT_OK
-
-
-def make_base(source: Path, progress: Progress, workers: int) -> Path:
-    """Release the coarser product of the same people first; return its folder."""
-    base = source / "base"
-    topdown.generate(source / "base.toml", base, workers=workers, report=progress)
-    return base
 
 
 def average_errors(release: Path, source: Path) -> list[tuple[str, str]]:

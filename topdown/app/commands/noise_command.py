@@ -13,11 +13,13 @@ from topdown import app
 from topdown.app.commands.command import command
 from topdown.app.commands.options import ANY_PATH, Picture
 from topdown.app.screens.console import Screen
+from topdown.app.screens.noise_screen import counts_of
 from topdown.app.screens.text_layout import Column, bold, numbers
 from topdown.errors import EXIT_OK, ConfigError
+from topdown.optimal_noise import CountQuestion, parse_loss
 from topdown.optimal_noise.law_picture import law_svg
 from topdown.output_paths import write_new
-from topdown.privacy.exact_values import significant
+from topdown.privacy.exact_values import rational, significant
 
 if TYPE_CHECKING:
     from topdown.formats.noise_documents import Noise, SharedNoise
@@ -121,14 +123,17 @@ def noise_command(
         {"--cells": cells is not None, "--worst-case": worst_case},
     )
     if continuous:
-        real = app.RealNoiseRequest(epsilon, delta, sensitivity or "1", loss or "l1", large_delta, cells)
-        return app.make_continuous(screen, real, plot=plot, force=force)
+        real = app.real_noise(
+            epsilon, delta, sensitivity or "1", loss or "l1", cells, large_delta=large_delta
+        )
+        return app.show_continuous(screen, real, plot=plot, force=force)
     moved = app.whole_number(sensitivity or "1")
     if dependent is not None:
-        counts = app.CountNoiseRequest(
-            epsilon, delta, moved, loss or "l1", large_delta, dependent, worst_case
-        )
-        return app.make_dependent(screen, counts, plot=plot, force=force)
+        bounds = rational(epsilon, "epsilon"), rational(delta, "delta")
+        app.refuse_large(bounds[1], large_delta=large_delta)
+        counts, kind = counts_of(dependent), parse_loss(loss or "l1")
+        question = CountQuestion(*bounds, counts, kind, moved, worst_case=worst_case)
+        return app.make_dependent(screen, question, plot=plot, force=force)
     pairs = [(epsilon, delta), *map(_epsilon_and_delta, also)]
     law = app.integer_noise(pairs, moved, loss or "l1", large_delta=large_delta)
     return _show_law(screen, law, compare=compare, out=out, plot=plot, force=force)

@@ -157,8 +157,7 @@ def simulate_command(
     """
     if page is not None:
         refuse_existing(page, force=False)
-    progress = follow(screen)
-    try:
+    with follow(screen) as progress:
         made = topdown.simulate(
             source,
             truth,
@@ -170,8 +169,6 @@ def simulate_command(
             keep=keep,
             report=progress,
         )
-    finally:
-        progress.close()
     if page is not None:
         app.write_simulation(made, page)
     screen.document(made)

@@ -22,7 +22,7 @@ from topdown.app.commands.options import (
     cores,
     solving_options,
 )
-from topdown.app.commands.spending import SPENT_AND_WRITTEN, Spending, SpendingRun, spending_options
+from topdown.app.commands.spending import SPENT_AND_WRITTEN, Spending, spending_options, spending_run
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
@@ -84,10 +84,10 @@ def generate_command(
     """
     executor, planned = solving.executor, app.opened_again(source)
     go_on = f"topdown generate {source} --out {spending.out} --resume{solving.text}"
-    with SpendingRun(screen, planned, spending, go_on, log_json) as run:
+    with spending_run(screen, planned, spending, go_on, log_json) as asked:
         out = spending.out
-        made = topdown.generate(planned, out, workers=executor, csv=csv, language=language, **run.options)
-        run.progress.close()
+        made = topdown.generate(planned, out, workers=executor, csv=csv, language=language, **asked)
+        asked["report"].close()
         show_release(screen, made)
     return EXIT_OK
 
@@ -147,10 +147,10 @@ def extend_command(
     """
     executor, planned = solving.executor, app.opened(source, base)
     go_on = f"topdown extend {source} --base {base} --out {spending.out} --resume{solving.text}"
-    with SpendingRun(screen, planned, spending, go_on) as run:
+    with spending_run(screen, planned, spending, go_on) as asked:
         out = spending.out
-        made = topdown.extend(planned, base, out, workers=executor, csv=csv, language=language, **run.options)
-        run.progress.close()
+        made = topdown.extend(planned, base, out, workers=executor, csv=csv, language=language, **asked)
+        asked["report"].close()
         show_release(screen, made)
     return EXIT_OK
 
@@ -184,9 +184,9 @@ def measure_command(
     planned = app.opened_again(source) if base is None else app.opened(source, base)
     below, out = "" if base is None else f" --base {base}", spending.out
     go_on = f"topdown measure {source}{below} --out {out} --resume"
-    with SpendingRun(screen, planned, spending, go_on) as run:
-        made = app.measure(planned, out, base=base, workers=workers or cores(), **run.options)
-        run.progress.close()
+    with spending_run(screen, planned, spending, go_on) as asked:
+        made = app.measure(planned, out, base=base, workers=workers or cores(), **asked)
+        asked["report"].close()
         screen.document(made)
         screen.blank()
         spent = figures.loss(made.loss_name, Fraction(made.loss), Fraction(made.delta or 0))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -76,8 +76,11 @@ def spending_options(function: Callable[..., int]) -> Callable[..., int]:
     return _OPTIONS(packed("spending", Spending)(function))
 
 
-class SpendingRun:
-    """A run that may spend: asks first, shows progress, and says what is spent if it is interrupted.
+@contextmanager
+def spending_run(
+    screen: Screen, planned: Planned, spending: Spending, go_on: str, log_file: Path | None = None
+) -> Iterator[dict[str, Any]]:
+    """Ask before a run that may spend, show its progress, and say what is spent if it is interrupted.
 
     In its `with` block the run is made and shown. Errors that end it carry a note.
 
@@ -88,21 +91,17 @@ class SpendingRun:
         go_on: the command line that goes on with it.
         log_file: gets progress as JSON lines.
 
+    Yields: what every function that spends is told alike: again, resume, final and report.
+
     Raises:
         TopdownError: what can be refused before anybody is asked, and what `ask_approval` refuses.
     """
-
-    def __init__(
-        self, screen: Screen, planned: Planned, spending: Spending, go_on: str, log_file: Path | None = None
-    ) -> None:
-        app.check_start(planned, spending.out, resume=spending.resume, final=spending.final, go_on=go_on)
-        prepared = planned.prepared
-        log = None if log_file is None else open_log(log_file, prepared.needed)
-        ask_approval(screen, prepared, spending)
-        self._log, self._spending = log, spending
-        self._note = app.spending(planned)
-        self.progress = progress = follow(screen, log)
-        before = app.charged_for(prepared.ledger_path, planned.plan_hash)
+    app.check_start(planned, spending.out, resume=spending.resume, final=spending.final, go_on=go_on)
+    prepared = planned.prepared
+    log = None if log_file is None else open_log(log_file, prepared.needed)
+    ask_approval(screen, prepared, spending)
+    before = app.charged_for(prepared.ledger_path, planned.plan_hash)
+    with log or nullcontext(), follow(screen, log) as progress, app.spending(planned):
 
         def said() -> StoppedRun:
             text, spent = spent_text(prepared, progress.where, before)
@@ -111,26 +110,8 @@ class SpendingRun:
             return StoppedRun(text, f"go on with: {go_on}", spent, go_on)
 
         said_when_stopped.set(said)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What every function that spends is told alike."""
-        asked = self._spending
-        return {"again": asked.again, "resume": asked.resume, "final": asked.final, "report": self.progress}
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._note.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        """End."""
-        self.progress.close()
-        if self._log is not None:
-            self._log.close()
-        return bool(self._note.__exit__(kind, error, trace))
+        asked = {name: getattr(spending, name) for name in ("again", "resume", "final")}
+        yield asked | {"report": progress}
 
 
 def ask_approval(screen: Screen, prepared: PreparedRun, spending: Spending) -> None:

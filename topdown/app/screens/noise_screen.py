@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
 
-from topdown import app
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column
 from topdown.errors import EXIT_OK, ConfigError
@@ -27,7 +25,6 @@ from topdown.optimal_noise import (
     truncated_laplace,
 )
 from topdown.optimal_noise.law_picture import kernel_svg, lattice_svg
-from topdown.optimal_noise.noise_request import parse_loss
 from topdown.output_paths import write_new
 from topdown.privacy.exact_values import rational, significant
 
@@ -74,27 +71,8 @@ REAL_DIGITS = 6
 _LOSS_WORDS = {"l1": "|x|", "l2": "x^2"}
 
 
-@dataclass(frozen=True)
-class RealNoiseRequest:
-    """What was asked on the command line of noise for a real query."""
-
-    epsilon: str
-    delta: str
-    sensitivity: str
-    loss: str
-    large_delta: bool
-    cells: int | None
-
-
-def make_continuous(screen: Screen, wish: RealNoiseRequest, *, plot: Path | None, force: bool) -> int:
-    """Enclose the best noise for a real query, draw its lattice law where asked, and show it.
-
-    Raises:
-        ConfigError: C080, C132, C151, C152, C154, C162, C163, C164. NoSolutionError, InternalError: nothing is shown.
-    """
-    found = app.real_noise(
-        wish.epsilon, wish.delta, wish.sensitivity, wish.loss, wish.cells, large_delta=wish.large_delta
-    )
+def show_continuous(screen: Screen, found: RealNoise, *, plot: Path | None, force: bool) -> int:
+    """Draw the lattice law of the best noise for a real query where asked (C080, C132), and show its bounds."""
     question, promise = found.question, found.question.promise
     if plot is not None:
         title = (
@@ -202,35 +180,12 @@ def counts_of(text: str) -> int:
     return int(found[1])
 
 
-@dataclass(frozen=True)
-class CountNoiseRequest:
-    """What was asked on the command line of noise that depends on a count."""
-
-    epsilon: str
-    delta: str
-    sensitivity: int
-    loss: str
-    large_delta: bool
-    counts: str
-    worst_case: bool
-
-
-def make_dependent(screen: Screen, wish: CountNoiseRequest, *, plot: Path | None, force: bool) -> int:
+def make_dependent(screen: Screen, question: CountQuestion, *, plot: Path | None, force: bool) -> int:
     """Find the best kernel for a range of counts, draw it where asked, and show it beside the simple rules.
 
     Raises:
-        ConfigError: C080, C132, C150, C151, C152, C154, C161. NoSolutionError, InternalError: nothing is shown.
+        ConfigError: C080, C132, C151, C152, C161. NoSolutionError, InternalError: nothing is shown.
     """
-    delta = rational(wish.delta, "delta")
-    app.refuse_large(delta, large_delta=wish.large_delta)
-    question = CountQuestion(
-        rational(wish.epsilon, "epsilon"),
-        delta,
-        counts_of(wish.counts),
-        parse_loss(wish.loss),
-        wish.sensitivity,
-        worst_case=wish.worst_case,
-    )
     answer = best_kernel(question)
     law = additive_law(question)
     document = dependent_document(answer, rules_of(question, law))
