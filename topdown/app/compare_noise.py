@@ -284,9 +284,6 @@ def gaussian_needs(plan: Plan) -> Than:
     """Say whether discrete Gaussian noise, for the same epsilon and delta, needs more variance than a plan's own noise.
 
     "less" and "more" are certified, of noise in the plan's proportions; "open" is what quick bounds leave open.
-
-    Args:
-        plan: of mechanism "optimal".
     """
     needed = composition_of(plan).delta(plan.loss, engine="bounds")
     delta = plan.delta_of(plan.loss)

@@ -42,11 +42,7 @@ class Page:
 
 @cache
 def pages(path: Path = TOPDOWN_PAGES) -> dict[str, Page]:
-    """Return every page of a file by its code, sorted by family, then number.
-
-    Args:
-        path: TOML file, one table a code.
-    """
+    """Return every page of a file by its code, sorted by family, then number."""
     order = "".join(FAMILIES)
     text = path.read_text(encoding="utf-8")
     found = sorted(tomllib.loads(text).items(), key=lambda item: (order.index(item[0][0]), item[0]))

@@ -439,9 +439,6 @@ def save_plan(prepared: PreparedRun, path: Path) -> None:
 def open_plan(path: Path, leaves: MemoryTable | None = None) -> PreparedRun:
     """Prepare a run from a run file, or from a plan.json that must still be the plan of its run file.
 
-    Args:
-        leaves: see `prepare`.
-
     Raises:
         ConfigError: C081 if plan.json names no run file, C082 if the run file now gives another plan.
     """

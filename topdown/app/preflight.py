@@ -156,13 +156,7 @@ def thin_plan(plan: Plan, geography: Geography, facts: PublicFacts) -> Plan:
 def write_thin_base(
     prepared: PreparedRun, geography: Geography, leaves: NDArray[np.int64], folder: Path
 ) -> tuple[BaseRelease, ...]:
-    """Write what an extension reads of its base release, at a few leaves; return it and all it extends, oldest first.
-
-    Args:
-        prepared: of the extension.
-        geography: the tree of `leaves`, int64, increasing.
-        folder: of the thinned base release; is created.
-    """
+    """Write what an extension reads of its base release, at a few leaves; return it and all it extends, oldest first."""
     thin: list[BaseRelease] = []
     for base in prepared.context.bases:
         facts = base.facts.at(leaves)
@@ -269,11 +263,7 @@ def few_leaves(inhabited: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def only_these_leaves(geography: Geography, leaves: NDArray[np.int64]) -> Geography:
-    """Return the tree of some leaves.
-
-    Args:
-        leaves: int64, increasing.
-    """
+    """Return the tree of some leaves (int64, increasing)."""
     kept, levels = leaves, []
     for depth in range(len(geography.levels) - 1, -1, -1):
         level = geography.levels[depth]

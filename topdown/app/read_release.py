@@ -550,11 +550,7 @@ Page = Callable[[str, Write], str]
 def write_page(
     page: Page, of: tuple[str, str], out: PathText, language: str, *, force: bool
 ) -> ReportWritten:
-    """Write the report of a choice, or of group sizes.
-
-    Args:
-        page: makes it. of: name and plan hash of what it reports. out: file to write. language: one of `LANGUAGES`.
-        force: replace a file that is there.
+    """Write the report of a choice, or of group sizes, of this name and plan hash.
 
     Raises:
         ConfigError: C005 no such language, or `out` is there.
@@ -577,9 +573,6 @@ def _saved(data: bytes, of: tuple[str, str], target: Path, language: str, *, for
 
 def check_page(page: Page, of: tuple[str, str], path: PathText) -> ReportChecked:
     """Compare the report of a choice, or of group sizes, with one made anew, rounded by code of verify's own.
-
-    Args:
-        page, of: see `write_page`. path: the report.
 
     Raises:
         ConfigError: C001 there is no such file.

@@ -27,11 +27,7 @@ _IN_A_ROW, _BOX, _STEP = 3, 14, 26
 def choice_documents(
     certificate: Mapping[str, Any], selection: Mapping[str, Any], result: Mapping[str, Any], sha256: str
 ) -> dict[str, Any]:
-    """Return what the page of a choice is made from.
-
-    Args:
-        certificate, selection, result: documents of the choice. sha256: of certificate.json.
-    """
+    """Return what the page of a choice is made from."""
     derived = {
         "n_candidates": len(selection["question"].get("candidates", ())),
         "n_chosen": len(result["chosen"]) + len(result["frequent"]),
@@ -42,11 +38,7 @@ def choice_documents(
 
 
 def choice_html(documents: Mapping[str, Any], language: str, write: Write) -> str:
-    """Return the report of a choice as one HTML file: no script, no request, the same bytes for the same choice.
-
-    Args:
-        documents: see `choice_documents`. language: one of `LANGUAGES`. write: how numbers are written.
-    """
+    """Return the report of a choice as one HTML file: no script, no request, the same bytes for the same choice."""
     c = Content(documents, words_of(language), write)
     kind = c.at("selection.json#/question/kind")
     title = c.say(f"choice.{kind}")

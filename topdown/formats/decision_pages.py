@@ -41,12 +41,7 @@ def decision_html(documents: Mapping[str, Any], language: str, write: Write) -> 
 
 
 def simulation_html(documents: Mapping[str, Any], language: str, write: Write) -> str:
-    """Return the report of a simulation as one HTML file that says it is no release.
-
-    Args:
-        documents: `simulation.json`.
-        language, write: as for `report_html`.
-    """
+    """Return the report of a simulation as one HTML file that says it is no release."""
     c = Content(documents, words_of(language), write)
     title = c.say("simulation.heading", plan=escape(c.at("simulation.json#/plan_hash")[:8]))
     stamp = f'<p class="stamp">{c.say("simulation.stamp")}</p>'

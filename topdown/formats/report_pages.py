@@ -181,11 +181,7 @@ def _privacy(c: Content) -> str:
 
 
 def everything_released(c: Content, at: str) -> str:
-    """Return what everything costs that was charged to a ledger, and what persons did to it.
-
-    Args:
-        at: place of the section `everything_released` of a certificate.
-    """
+    """Return what everything costs that was charged to a ledger, and what persons did to it."""
     slots = {
         "data_set": c.text(f"{at}/data_set"),
         "charged": _charged(c, at),

@@ -135,12 +135,7 @@ def words_of(language: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Shell:
-    """What stands around the pages of a report, as HTML.
-
-    Args:
-        title: text.
-        header, footer: above and below all pages.
-    """
+    """What stands around the pages of a report, as HTML."""
 
     title: str
     header: str
@@ -148,13 +143,7 @@ class Shell:
 
 
 def whole_page(c: Content, shell: Shell, pages: Mapping[str, str]) -> str:
-    """Return a report as one HTML file.
-
-    Args:
-        c: its words.
-        shell: what stands around the pages.
-        pages: HTML by the name of a page, which is its anchor and the table of its words.
-    """
+    """Return a report as one HTML file; the name of a page is its anchor and the table of its words."""
     index = "".join(f'<li><a href="#{name}">{c.say(f"{name}.title")}</a></li>' for name in pages)
     sections = "".join(
         f'<section id="{name}" aria-labelledby="title-{name}"><h2 id="title-{name}">{c.say(f"{name}.title")}</h2>'
@@ -308,12 +297,7 @@ def tile_picture(mark: str) -> str:
 
 
 def tile_map(areas: Sequence[tuple[str, str]], words: tuple[str, str]) -> str:
-    """Draw a tile for every area, those of one area above in a block beside its geocode.
-
-    Args:
-        areas: (geocode of the area above, one of `TILE_MARKS` for each area in it).
-        words: title and description.
-    """
+    """Draw a tile for each (geocode of the area above, one of `TILE_MARKS`), in blocks beside the geocodes."""
     drawn, top = [], 0
     for geocode, tiles in areas:
         drawn.append(f'<text x="{_LABEL - 8}" y="{top + 13}" text-anchor="end">{escape(geocode)}</text>')
@@ -356,11 +340,7 @@ class Outlines:
 
 
 def outline_map(outlines: Outlines, areas: Iterable[tuple[str, str]], words: tuple[str, str]) -> str:
-    """Draw areas as they lie.
-
-    Args:
-        outlines: of every area. areas: (geocode, one of `TILE_MARKS`). words: title and description.
-    """
+    """Draw areas, each (geocode, one of `TILE_MARKS`), as they lie."""
     shapes, marks = [], []
     for code, mark in areas:
         area = outlines.areas[code]

@@ -39,13 +39,7 @@ _WIDEST = 20_000  # sigma of discrete Gaussian noise whose values are written ou
 
 @dataclass(frozen=True)
 class Baseline:
-    """One other kind of noise.
-
-    Args:
-        name: what it is.
-        parameter: its parameters in words, e.g. "radius 7".
-        loss: its expected loss.
-    """
+    """One other kind of noise."""
 
     name: str
     parameter: str

@@ -22,12 +22,7 @@ _SPARE = 8.0  # most nats beyond epsilon that are told apart
 
 
 def tails_law(epsilon: float, delta: float) -> list[float]:
-    """Return the least-tails law of one count, as `closed_form.least_tails` has it in rationals.
-
-    Args:
-        epsilon: > 0.
-        delta: above 0, below 1.
-    """
+    """Return the least-tails law of one count (epsilon above 0, delta above 0 and below 1), in floats."""
     factor, tails = math.exp(epsilon), []
     tail = (1 - delta) / (1 + factor)
     while tail > 0:
@@ -91,13 +86,7 @@ def epsilon_needed(promises: Mapping[float, int], each: float, epsilon: float) -
 
 
 def n_steps(epsilon: float, least: float, n_counts: int) -> int:
-    """Return in how many steps of a lattice of losses epsilon is divided: equal parts of it lie on the lattice.
-
-    Args:
-        epsilon: of all counts together.
-        least: epsilon of a count.
-        n_counts: how many there are.
-    """
+    """Return in how many steps of a lattice of losses epsilon is divided: equal parts of it lie on the lattice."""
     fewest, most = _STEPS_IN_EPSILON
     wanted = min(max(fewest, math.ceil(8 * epsilon / least)), most)
     return n_counts * math.ceil(wanted / n_counts)

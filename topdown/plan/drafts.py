@@ -259,11 +259,7 @@ _WHOLE, _CODED, _GROUPED = (
 
 @dataclass(frozen=True)
 class DraftFiles:
-    """Texts of three files.
-
-    Args:
-        schema, invariants, settings: TOML.
-    """
+    """Texts of three files."""
 
     schema: str
     invariants: str

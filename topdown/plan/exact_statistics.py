@@ -38,13 +38,7 @@ def exact_paths(plan: Plan) -> list[str]:
 
 
 def exact_document(context: PublicContext, values: Mapping[str, Ints], sha256: Mapping[str, str]) -> bytes:
-    """Return `exact.json`.
-
-    Args:
-        context: plan and public facts.
-        values: answers (n_nodes, n_answers) of every exact statistic, by its name.
-        sha256: of the table of each statistic that has one, in hex, by its name.
-    """
+    """Return `exact.json`, from answers (n_nodes, n_answers) and SHA-256 of tables by the name of their statistic."""
     plan, tables = context.plan, exact_table_names(context.plan)
     rows: list[dict[str, object]] = []
     for exact in plan.invariants.exact:

@@ -373,8 +373,7 @@ class AreaUnion:
     def along_whole_areas(self, geography: Geography) -> tuple[int, AreaUnion]:
         """Return how many areas above the leaves it cuts, and the union of those of which it has half or more.
 
-        Args:
-            geography: two levels or more.
+        The geography has two levels or more.
         """
         parent, n_areas = geography.leaves.parent, len(geography.levels[-2])
         inside = np.bincount(parent[self.leaves(geography)], minlength=n_areas)

@@ -183,11 +183,7 @@ LEAVES_FILE = "public/leaves.parquet"  # beside the plan, in a release and where
 
 @dataclass(frozen=True, eq=False)
 class BaseFiles:
-    """The files of a base release that an extension needs, wherever they lie: in it, or copied.
-
-    Args:
-        plan, manifest, table: paths; that of the table as it is in a release of one section.
-    """
+    """The files of a base release that an extension needs, as in a release of one section, or copied."""
 
     plan: Path
     manifest: Path
@@ -271,15 +267,7 @@ def check_same_plan(base: Base, plan_hash: str, path: Path) -> None:
 
 
 def describe_base(there: Plan, files: BaseFiles, support: Support, plan: Plan, names: dict[str, str]) -> Base:
-    """Return what the plan of an extension says of its base release.
-
-    Args:
-        there: plan of the base release.
-        files: of the base release.
-        support: what its table leaves open.
-        plan: of the extension.
-        names: see `base_labels`.
-    """
+    """Return what the plan of an extension says of its base release."""
     queries = [tuple(support.query(m.query) for m in level.measurements) for level in plan.levels]
     return Base(
         release=there.release.id,
@@ -365,10 +353,6 @@ def refuse_resolved(there: Plan) -> None:
 def read_base_plans(files: BaseFiles, named: Base | None = None) -> tuple[Plan, ...]:
     """Return the plans of a base release and of all that it extends, oldest first.
 
-    Args:
-        files: of the base release.
-        named: as the extension names it, if it is there already.
-
     Raises:
         ConfigError: C016, C018 one is no plan.
         CertificateError: V160 one is not the plan that the next one names.
@@ -395,12 +379,7 @@ def read_base_facts(
 
 
 def _read_facts_of_plan(path: Path, plan: Plan, geography: Geography) -> PublicFacts:
-    """Read the public facts that a plan beside them was made from; CertificateError V160 if they are others.
-
-    Args:
-        path: the plan.
-        geography: of the release and of all that extend it.
-    """
+    """Read the public facts that a plan beside them was made from; CertificateError V160 if they are others."""
     try:
         facts = read_leaves(path.parent / LEAVES_FILE, geography, of_release=False)
         if public_sha256(geography, facts) == plan.public_sha256:

@@ -406,13 +406,7 @@ _DIGITS = 6
 def runs_document(
     context: PublicContext, found: RunsAudited, secrets: Sequence[Mapping[str, Any]]
 ) -> form.AuditRuns:
-    """Return the document of an audit by runs.
-
-    Args:
-        context: plan and public facts.
-        found: by the runs.
-        secrets: what is certified of each secret, in the order of the policy's changes.
-    """
+    """Return the document of an audit by runs; `secrets` are certified, in the order of the policy's changes."""
     changes = context.policy.changes
     name = {(c.kind, c.of): str(row["name"]) for c, row in zip(changes, secrets, strict=True)}
     rows = [_reached_attribute(c, row, found) for c, row in zip(changes, secrets, strict=True)]

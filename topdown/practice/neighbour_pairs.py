@@ -23,11 +23,7 @@ from topdown.progress import Event, Report, silent
 
 @dataclass(frozen=True, eq=False)
 class LeafPeople:
-    """Find people of a leaf.
-
-    Args:
-        rules: of the release.
-    """
+    """Find people of a leaf."""
 
     rules: ConstraintSystem
 

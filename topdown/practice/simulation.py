@@ -369,11 +369,7 @@ class ErrorSums:
 
 
 class _AreasOfSize:
-    """Add up errors of totals by the true total of the area, in whole records.
-
-    Args:
-        true: records of every area of a level.
-    """
+    """Add up errors of totals by the true total of the area, in whole records."""
 
     def __init__(self, true: Ints) -> None:
         self._true = true
@@ -432,11 +428,7 @@ def keep_replicate(out: Path, simulation: Simulation, replicate: Replicate) -> N
 def simulation_document(
     simulation: Simulation, errors: ErrorSums, replicates: int, solved: Tally
 ) -> SimulationErrors:
-    """Return the `topdown.simulation` document: what was simulated on what, how it was solved, and the errors.
-
-    Args:
-        solved: of all replicates.
-    """
+    """Return the `topdown.simulation` document: what was simulated on what, how it was solved, and the errors."""
     plan = simulation.context.plan
     return SimulationErrors(
         engine=__version__,

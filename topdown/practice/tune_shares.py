@@ -291,9 +291,6 @@ class Goals:
 def load_goals(path: Path, plan: Plan) -> Goals:
     """Read a goals file.
 
-    Args:
-        path: the file. plan: whose levels and tables it names.
-
     Raises:
         ConfigError: see `read_toml`; C214 an unknown level or table, one named twice, or a number outside its range.
     """
@@ -553,12 +550,7 @@ TUNED = ", tuned"
 
 
 def tuned_run(run: RunFile, plan: Plan, shares: Sequence[LevelShares]) -> RunFile:
-    """Return a run file with other shares; levels that the geography lacks keep theirs.
-
-    Args:
-        run: as it was. plan: made from it.
-        shares: one a level of the plan, queries in the order of the run file.
-    """
+    """Return a run file with other shares; levels that the geography lacks keep theirs."""
     of = {level.name: found for level, found in zip(plan.levels, shares, strict=True)}
     tables = tuple(
         _tuned_level(plan, table, of[table.name]) if table.name in of else table for table in run.level

@@ -330,12 +330,7 @@ def loss_of(law: str, moved: Iterable[MovedCounts]) -> ChangeLoss:
 
 
 def loss_of_laws(loss_name: str, moved: Iterable[tuple[str, MovedCounts]]) -> ChangeLoss:
-    """Return the loss of counts moved in independent noise of several laws, all of one kind of loss.
-
-    Args:
-        loss_name: rho, epsilon or epsilon_delta.
-        moved: name of the law, and the counts.
-    """
+    """Return the loss of counts moved in independent noise of several laws, all of one kind of loss."""
     merged: Counter[tuple[str, Fraction, int, Fraction, tuple[str, ...]]] = Counter()
     for law, (parameter, shift, count, delta, weights) in moved:
         merged[law, parameter, shift, delta, weights] += count

@@ -331,12 +331,7 @@ Check it with:  topdown verify FOLDER
 
 
 def expected_readme(session: Session, due: Sequence[str]) -> str:
-    """Return the text that README.txt must have.
-
-    Args:
-        session: of the release.
-        due: stamps that its first line must show.
-    """
+    """Return the text that README.txt must have."""
     plan, tree, release = session.plan, session.tree, session.plan.doc.release
     n_records = session.n_records
     parted, record = session.cuts.n_sections > 1, unit_of(plan.schema.unit).record

@@ -95,12 +95,7 @@ Below = dict[str, tuple[PlanFile, Facts]]  # newest first, by path: a plan and i
 
 
 def steps_of(plan: PlanFile, below: Below, tree: Tree) -> tuple[ChainedRelease, ...]:
-    """Return every release of the chain, oldest first; UnreadableError (V160) if a base does not fit its extension.
-
-    Args:
-        plan, tree: of the release.
-        below: those it extends.
-    """
+    """Return every release of the chain, oldest first; UnreadableError (V160) if a base does not fit its extension."""
     out = [ChainedRelease(plan, identity_reading(plan.schema), tree)]
     for path, (base, facts) in below.items():
         above = out[-1]

@@ -51,11 +51,7 @@ def check_report(session: Session, out: Findings) -> str:
 def compare_report(
     session: Session, data: bytes, out: Findings, file: str, outlines: Outlines | None = None
 ) -> str:
-    """Compare a report with one made anew from a release, in each language; add the first difference.
-
-    Args:
-        session: of the release. data: the report. file: its name, for the finding. outlines: of its map, if it has any.
-    """
+    """Compare a report with one made anew from a release, in each language; add the first difference."""
     out.n_checked = 1
     try:
         documents = report_documents(session) | ({} if outlines is None else {BOUNDARIES: outlines})
@@ -146,11 +142,7 @@ def report_documents(session: Session) -> dict[str, Any]:
 
 
 class _Figures:
-    """Figures of a report that stand in no document, from the tables as verify reads them.
-
-    Args:
-        session: of the release. documents: certificate.json and solve.json of it.
-    """
+    """Figures of a report that stand in no document, from the tables as verify reads them."""
 
     def __init__(self, session: Session, documents: dict[str, Any]) -> None:
         self.session, self.documents = session, documents
@@ -362,11 +354,7 @@ def _with_point(scaled: int, digits: int) -> str:
 
 
 def check_report_file(release: Path, data: bytes, file: str, outlines: Outlines | None = None) -> CheckResult:
-    """Compare a report that lies elsewhere with a release.
-
-    Args:
-        release: its folder. data: the report. file: its name, for the finding. outlines: of its map, if it has any.
-    """
+    """Compare a report that lies elsewhere with a release."""
     return run_check(
         Session(release), "report", lambda session, out: compare_report(session, data, out, file, outlines)
     )

@@ -31,11 +31,7 @@ Marks = NDArray[np.bool_]
 
 
 class PlanRule(ABC):
-    """A rule as plan.json states it.
-
-    Attributes:
-        kind: its name in plan.json.
-    """
+    """A rule as plan.json states it."""
 
     kind: ClassVar[str]
     stated: ExactRule | NeverRule
@@ -133,11 +129,7 @@ class SoftComparison(CellRule):
 
     @abstractmethod
     def broken(self, some: Mapping[str, Ints]) -> Marks:
-        """Mark the leaves that break it, bool (n_leaves,).
-
-        Args:
-            some: records of each leaf in each of `sides`, by name.
-        """
+        """Mark the leaves that break it, bool (n_leaves,)."""
 
     @property
     @abstractmethod

@@ -34,14 +34,9 @@ def unreadable(
 def open_inside(root: Path, path: str) -> BinaryIO:
     """Open a regular file below `root`, following no symlink on the way.
 
-    Args:
-        root: the release.
-        path: parts joined by "/", none of them empty, "." or "..".
-
     Raises:
         OSError: missing, a symlink, or not a regular file.
         ValueError: the path could leave the folder.
-
     """
     parts = path.split("/")
     if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):

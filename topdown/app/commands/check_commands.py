@@ -126,11 +126,7 @@ def verify_command(screen: Screen, release: Path, *, everything: bool, solve: bo
 
 
 def show_verified(screen: Screen, result: VerifyResult, release: Path, *, everything: bool) -> int:
-    """Show what was found in a folder of either program; return the exit code.
-
-    Args:
-        release: the folder. everything: show passed checks too when others fail.
-    """
+    """Show what was found in a folder of either program; return the exit code."""
     screen.document(result)
     show_checks(screen, result, everything=everything)
     screen.blank()

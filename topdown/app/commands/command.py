@@ -164,15 +164,7 @@ def command(
     groups: Mapping[str, Sequence[str]] = {},
     action: str = "",
 ) -> Callable[[Callable[..., int]], Command]:
-    """Make a function a command; it gets a Screen first and returns its exit code.
-
-    Args:
-        name: as typed.
-        examples: see Command.
-        exits: see Command.
-        json_option: whether the command prints a result as JSON.
-        groups, action: see Command.
-    """
+    """Make a function a command; it gets a Screen first and returns its exit code."""
 
     def make(function: Callable[..., int]) -> Command:
         names: dict[str, str] = {}
@@ -266,12 +258,7 @@ def with_options(*options: Option) -> Option:
 
 
 def packed(name: str, value: type[Any]) -> Option:
-    """Return a decorator that hands options to a command as one value.
-
-    Args:
-        name: argument of the command.
-        value: dataclass with a field for each option.
-    """
+    """Return a decorator that hands options to a command as one value."""
 
     def make(function: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(function)

@@ -285,11 +285,7 @@ def levels_asked(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class FromTables:
-    """What the public table of leaves says.
-
-    Args:
-        answers: for the run file. told: what was found, in sentences.
-    """
+    """What the public table of leaves says."""
 
     answers: RunFileAnswers
     told: tuple[str, ...]

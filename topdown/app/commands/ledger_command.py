@@ -162,13 +162,7 @@ _MAY = {"move": {"--from"}, "show": {"--head"}, "take-over": {"--from", "--forme
 
 
 def refuse_other_options(action: str, told: Told, see: str) -> None:
-    """Refuse options that an action does not take, or that it lacks (ConfigError C005).
-
-    Args:
-        action: of the command.
-        told: what was given.
-        see: command that explains it.
-    """
+    """Refuse options that an action does not take, or that it lacks (ConfigError C005)."""
     there = {name for name, value in told.options.items() if value not in (None, "", False)}
     taken = _TAKEN.get(action, set())
     if not taken <= there <= taken | _MAY.get(action, set()):
@@ -244,11 +238,7 @@ def registry_of_ledger(place: LedgerLocation) -> Registry:
 
 
 def ledger_state(place: LedgerLocation, action: Action, limits: Limits | None) -> LedgerState:
-    """Return what a ledger is bound to and holds, after an action on it.
-
-    Args:
-        limits: of the run file, in force until the ledger has its own.
-    """
+    """Return what a ledger is bound to and holds, after an action on it."""
     book, bound = read_ledger(place.path), place.binding
     limits = book.limits or limits
     fields = {} if limits is None else limits.fields

@@ -57,13 +57,6 @@ def show_pages(
 ) -> int:
     """Print one page, or the list of all, on a screen or as JSON.
 
-    Args:
-        screen: where.
-        known: pages by code.
-        code: as typed, in any case; None for the list.
-        listed: makes the JSON document of the pages shown.
-        program: name of the console command.
-
     Raises:
         ConfigError: no such code.
     """
@@ -147,13 +140,6 @@ def show_schemas(
 ) -> int:
     """Print one schema, or the list of all.
 
-    Args:
-        screen: where.
-        names: short names of all documents.
-        schema_of: makes the schema of one of them.
-        name: short name; None for the list.
-        listed: makes the JSON document that lists them of titles by name.
-
     Raises:
         ConfigError: no such document.
     """
@@ -191,11 +177,7 @@ def completion_command(screen: Screen, *, shell: str) -> int:
 
 
 def print_script(screen: Screen, shell: str, group: click.Group, program: str) -> int:
-    """Print the script that makes a shell complete a program.
-
-    Args:
-        shell: one of `SHELLS`. group: the program's commands. program: as typed.
-    """
+    """Print the script that makes a shell complete a program."""
     found = get_completion_class(shell)
     if found is None:
         raise LookupError(shell)

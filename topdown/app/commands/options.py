@@ -69,11 +69,7 @@ class Solving:
 
 
 def solving_options(workers: str, on: str) -> Option:
-    """Return a decorator that gives a command these options, as one argument `solving`.
-
-    Args:
-        workers, on: help texts.
-    """
+    """Return a decorator that gives a command these options, as one argument `solving`."""
     options = with_options(
         click.option("--workers", type=click.IntRange(1, 1024), help=workers),
         click.option("--on", type=click.Choice(["here", "ray"]), default="here", help=on),

@@ -34,11 +34,6 @@ def refuse_mixed(
 ) -> None:
     """Refuse two modes at once, and options of a mode that was not asked for.
 
-    Args:
-        modes: name and presence of --integer, --continuous, --dependent.
-        whole_numbers_only: options of the integer mode.
-        others_only: --cells and --worst-case.
-
     Raises: ConfigError (C005).
     """
     chosen = [name for name, given in modes.items() if given]

@@ -237,13 +237,7 @@ Counts = NDArray[np.signedinteger[Any]]
 
 
 class PeopleIn:
-    """The people in the cells of every constraint that a column of dwellings may follow, at every leaf.
-
-    Args:
-        schema: of the cells.
-        invariants: whose constraints.
-        n_leaves: of the tree.
-    """
+    """The people in the cells of every constraint that a column of dwellings may follow, at every leaf."""
 
     def __init__(self, schema: Schema, invariants: Invariants, n_leaves: int) -> None:
         rules = [r for r in (*invariants.closing, *invariants.upper_bounds) if not r.closes_everywhere]

@@ -51,12 +51,7 @@ Columns = list[Iterable[str]]
 
 @dataclass(eq=False)
 class CountedLeaves:
-    """What is counted of people as they go by.
-
-    Args:
-        people: in the cells of constraints.
-        n_people, n_rows, n_lived: records, rows, and leaves with records.
-    """
+    """What is counted of people as they go by."""
 
     people: PeopleIn
     n_people: int = 0
@@ -72,12 +67,7 @@ class CountedLeaves:
 
 
 class RecordsTable:
-    """The records of a made-up census as text.
-
-    Args:
-        schema: of the records. base: of the release that theirs extends, whose columns the table has too.
-        tree: of the leaves.
-    """
+    """The records of a made-up census as text."""
 
     def __init__(self, schema: Schema, base: Schema | None, tree: MadeUpTree) -> None:
         self._schema, self._base, self._tree = schema, base, tree
