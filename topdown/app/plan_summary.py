@@ -323,7 +323,7 @@ _MANY = 2_000_000  # noisy numbers, where nobody said how many people there are
 
 
 def sparse_levels(plan: Plan, people: int | None) -> list[Warned]:
-    """Name the measurement that makes most numbers, and what would make fewer, where all are too many for the people."""
+    """Name the measurement that makes most numbers, and what would make fewer, where people are too few for all."""
     total = sum(plan.numbers_at(depth) for depth in range(len(plan.levels)))
     if total <= (_MANY if people is None else MOST_A_PERSON * people):
         return []

@@ -156,7 +156,7 @@ def thin_plan(plan: Plan, geography: Geography, facts: PublicFacts) -> Plan:
 def write_thin_base(
     prepared: PreparedRun, geography: Geography, leaves: NDArray[np.int64], folder: Path
 ) -> tuple[BaseRelease, ...]:
-    """Write what an extension reads of its base release, at a few leaves; return it and all it extends, oldest first."""
+    """Write what an extension reads of its base release at a few leaves; return all that it extends, oldest first."""
     thin: list[BaseRelease] = []
     for base in prepared.context.bases:
         facts = base.facts.at(leaves)

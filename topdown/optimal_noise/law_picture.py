@@ -51,7 +51,7 @@ def lattice_svg(first: int, weights: Sequence[int], width: Fraction, title: str)
 
 
 def kernel_svg(weights: Sequence[Sequence[int]], title: str) -> str:
-    """Return an SVG of the laws of the answer (columns) for up to five of the counts (rows), first and last among them."""
+    """Return an SVG of the laws of the answer (columns) for up to five counts (rows), first and last among them."""
     top = len(weights) - 1
     counts = sorted({round(i * top / (_PANELS - 1)) for i in range(_PANELS)})
     panels = [
