@@ -1,7 +1,5 @@
 """`topdown audit --runs`: document, screen, exit codes, and what it refuses."""
 
-import re
-import shlex
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,10 +7,10 @@ import pytest
 
 from tests.helpers import audited
 from tests.helpers.attacked_land import make_extended
+from tests.helpers.pages import run_page
 from tests.helpers.small_release import build
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "audit-runs.md"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -137,20 +135,8 @@ def test_no_pair_is_no_audit(topdown, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_how_to_page_runs(topdown, capsys):
+def test_the_how_to_page_runs(topdown):
     """A command on the page that no longer works stops a reader at the first step."""
-    text, commands = PAGE.read_text(encoding="utf-8"), []
-    for language, body in BLOCK.findall(text):
-        if language == "python":
-            exec(compile(body, str(PAGE), "exec"), {})  # noqa: S102
-            assert capsys.readouterr().out == "True 50\n"
-            continue
-        for line in body.splitlines():
-            prompt, program, *arguments = shlex.split(line)
-            assert (prompt, program) == ("$", "topdown")
-            said = topdown(*arguments)
-            assert said.code == 0, said.err
-            commands.append(arguments[0])
-    assert commands == ["synth", "audit"]
-    for target in re.findall(r"\]\(([^)#]+)", text):
-        assert (PAGE.parent / target).is_file(), target
+    printed = []
+    assert run_page(PAGE, topdown, printed=printed) == 3
+    assert printed == ["True 50\n"]

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import shutil
 from pathlib import Path
 
@@ -10,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.folders import files
+from tests.helpers.pages import run_page
 from tests.helpers.small_release import build, reseal
 from topdown.formats import document_schema
 from topdown.verify import verify
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "simulate.md"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -42,29 +41,15 @@ def released(tmp_path_factory) -> Path:
     return top
 
 
-def test_the_how_to_page_runs(topdown, tmp_path, capsys):
+def test_the_how_to_page_runs(topdown, tmp_path):
     """A command or file on the page that no longer works stops a reader at the first step."""
-    text, commands = PAGE.read_text(encoding="utf-8"), []
-    for language, body in BLOCK.findall(text):
-        if language == "python":
-            exec(compile(body, str(PAGE), "exec"), {})  # noqa: S102
-            assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()] == [
-                [str(i), "2000"] for i in range(3)
-            ]
-            continue
-        assert language == "console"
-        for line in body.splitlines():
-            command, _, expected = line.partition("   # exit ")
-            prompt, program, *arguments = shlex.split(command)
-            assert (prompt, program) == ("$", "topdown")
-            said = topdown(*arguments)
-            assert said.code == int(expected or 0), said.err
-            commands.append(arguments[0])
-    assert commands == ["synth", "simulate", "synth", "simulate", "verify"]
-    for name in re.findall(r"`(try/[\w/.-]+)`", text):
+    printed = []
+    assert run_page(PAGE, topdown, printed=printed) == 6
+    assert [[line.split()[:2] for line in text.splitlines()] for text in printed] == [
+        [[str(i), "2000"] for i in range(3)]
+    ]
+    for name in re.findall(r"`(try/[\w/.-]+)`", PAGE.read_text(encoding="utf-8")):
         assert (tmp_path / name).is_file(), name
-    for target in re.findall(r"\]\(([^)#]+)", text):
-        assert (PAGE.parent / target).is_file(), target
 
 
 def test_the_same_command_gives_the_same_bytes(topdown, folders, tmp_path):

@@ -7,18 +7,13 @@ trial prints one JSON line; the last trial is the first that does not die.
 """
 
 import json
-import re
-import shutil
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.helpers.killed import is_killed
+from tests.helpers.killed import is_killed, left_over, start_anew
 from topdown import verify
 from topdown.app import select
 from topdown.measure import choosing as choose  # imported before the children fork
-from topdown.measure import create_run_ledger
 from topdown.privacy.ledger import Begun, Drawn, read_ledger
 from topdown.publish import publish_choice as choice
 
@@ -40,16 +35,9 @@ def main() -> None:
     """Run trials until one is not killed."""
     folder, step, stride = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     file, out = folder / "run.toml", folder / "out"
-    text = re.sub('^id = "[0-9a-f]{16}".*\n', "", file.read_text(), flags=re.MULTILINE)
     killed = True
     while killed:
-        for name in ("out", "ledger"):
-            shutil.rmtree(folder / name, ignore_errors=True)
-        for registry in folder.glob("ledger-*.registry*"):
-            registry.unlink()
-        file.write_text(text)
-        create_run_ledger(file)
-        ledger = next((folder / "ledger").iterdir())
+        ledger = start_anew(folder)
         killed = run(file, out, step)
         book = read_ledger(ledger)
         paid_before, before = len(book.intents), [] if not book.drawn else drawn(out)
@@ -68,7 +56,7 @@ def main() -> None:
                     "begun": begun,
                     "drawn": sum(isinstance(e, Drawn) for e in events),
                     "commits": len(book.committed),
-                    "left": [p.name for p in out.rglob("*") if p.suffix in (".drawn", ".tmp")],
+                    "left": left_over(out),
                     "verified": verify(out).ok,
                     "charged": str(sum(book.charged.values()) / next(iter(book.intents.values())).loss),
                 }

@@ -10,15 +10,12 @@ import hashlib
 import json
 import random
 import re
-import shutil
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.helpers.killed import is_killed
-from topdown.measure import create_run_ledger, measure
+from tests.helpers.killed import is_killed, left_over, start_anew
 from topdown.measure import draw as draw_module
+from topdown.measure import measure
 from topdown.plan import prepare
 from topdown.privacy.ledger import read_ledger
 
@@ -45,15 +42,9 @@ def main() -> None:
     """Run the trials."""
     folder, (step, stride, workers) = Path(sys.argv[1]), map(int, sys.argv[2:5])
     twice = len(sys.argv) > 5
-    killed, text = True, (folder / "run.toml").read_text()
-    text = re.sub('^id = "[0-9a-f]{16}".*\n', "", text, flags=re.MULTILINE)
+    killed = True
     while killed:
-        for name in ("out", "ledger"):
-            shutil.rmtree(folder / name, ignore_errors=True)
-        for registry in folder.glob("ledger-*.registry*"):
-            registry.unlink()
-        (folder / "run.toml").write_text(text)
-        create_run_ledger(folder / "run.toml")
+        ledger = start_anew(folder)
         killed = run(folder, step, workers)
         before = whole_parts(folder)
         n_kills = int(killed)
@@ -62,7 +53,7 @@ def main() -> None:
             before = whole_parts(folder)
         run(folder, 0, workers)
         after = whole_parts(folder)
-        book = read_ledger(next((folder / "ledger").iterdir()))
+        book = read_ledger(ledger)
         print(
             json.dumps(
                 {
@@ -70,7 +61,7 @@ def main() -> None:
                     "kills": n_kills,
                     "kept": all(after.get(k) == v for k, v in before.items()),
                     "parts": len(after),
-                    "left": [p.name for p in (folder / "out").rglob("*") if p.suffix in (".drawn", ".tmp")],
+                    "left": left_over(folder / "out"),
                     "charged": str(sum(book.charged.values())),
                     "covers": [list(i.covers) for i in book.intents.values()],
                     "commits": len(book.committed),

@@ -2,14 +2,13 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import write_toy
 from tests.helpers.choices import SIDES
+from tests.helpers.killed import trials
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import write_census
 from topdown import verify
@@ -27,14 +26,6 @@ def census(tmp_path) -> Path:
     with_ledger(write_census(tmp_path, [(code, 9, 0, 0) for code in codes], people, rho_limit="100"))
     (tmp_path / "offices.csv").write_text("candidate,geocode\nA,1101\nB,1102\nC,12\n")
     return tmp_path
-
-
-def trials(census: Path, *arguments: str) -> list[dict]:
-    """Run the killer; return its trials."""
-    command = [sys.executable, str(KILLER), str(census), *arguments]
-    out = subprocess.run(command, capture_output=True, text=True, timeout=280)
-    assert out.returncode == 0, out.stderr
-    return [json.loads(line) for line in out.stdout.splitlines()]
 
 
 def check(found: list[dict]) -> None:
@@ -56,7 +47,7 @@ def check(found: list[dict]) -> None:
 @pytest.mark.timeout(900)
 def test_a_killed_choice_never_draws_twice_for_one_charge(census):
     """Killed at any write, sync or rename and run again: a second draw for one charge would be a free answer."""
-    found = trials(census, "1", "1")
+    found = trials(KILLER, census, "1", "1")
     assert len(found) > 60
     check(found)
     assert {1, 2} == {trial["intents"] for trial in found}
@@ -64,7 +55,7 @@ def test_a_killed_choice_never_draws_twice_for_one_charge(census):
 
 def test_a_few_real_kills_of_a_choice(census):
     """The same at some steps: before the charge, between charge and answer, and while the choice is sealed."""
-    found = trials(census, "9", "18")
+    found = trials(KILLER, census, "9", "18")
     assert len(found) >= 4
     check(found)
 

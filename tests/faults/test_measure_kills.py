@@ -1,6 +1,5 @@
 """The real process, really killed: resume keeps whole parts, charges torn ones, and always ends."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.killed import trials
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import write_census
 from topdown.measure import ledger_location
@@ -26,15 +26,6 @@ def census(tmp_path) -> Path:
     people = [(code, "home", "female", "18_64", 3) for code in codes]
     with_ledger(write_census(tmp_path, [(code, 9, 0, 0) for code in codes], people, rho_limit="100"))
     return tmp_path
-
-
-def trials(census: Path, *arguments: str) -> list[dict]:
-    """Run the killer; return its trials."""
-    command = [sys.executable, str(KILLER), str(census), *arguments]
-    out = subprocess.run(command, capture_output=True, text=True, timeout=280)
-    assert out.returncode == 0, out.stderr
-    assert out.stderr == ""
-    return [json.loads(line) for line in out.stdout.splitlines()]
 
 
 def check(found: list[dict], at_once: int = 1) -> None:
@@ -58,7 +49,7 @@ def check(found: list[dict], at_once: int = 1) -> None:
 @pytest.mark.slow
 def test_killed_at_many_steps(census):
     """A real kill at a step the model does not know could lose a charge or a part."""
-    found = trials(census, "2", "7", "1")
+    found = trials(KILLER, census, "2", "7", "1")
     check(found)
     assert len(found) > 7
     assert {"2", "5/2", "3"} == {trial["charged"] for trial in found}
@@ -67,7 +58,7 @@ def test_killed_at_many_steps(census):
 @pytest.mark.slow
 def test_killed_at_many_steps_while_children_draw(census):
     """Parts under way in children are begun: a kill must charge all of them again, and adopt none of them."""
-    found = trials(census, "3", "13", "2")
+    found = trials(KILLER, census, "3", "13", "2")
     check(found, at_once=3)
     assert len(found) > 4
     assert max(len(levels) for trial in found for levels in trial["covers"][1:]) > 1
@@ -77,7 +68,7 @@ def test_killed_at_many_steps_while_children_draw(census):
 @pytest.mark.parametrize("round_", range(int(os.environ.get("KILL_ROUNDS", "4"))))
 def test_killed_twice_at_every_step(census, round_):
     """Every step once in four rounds, KILL_ROUNDS=12 three times: the second kill hits the restart."""
-    check(trials(census, str(1 + round_ % 4), "4", "1", "twice"))
+    check(trials(KILLER, census, str(1 + round_ % 4), "4", "1", "twice"))
 
 
 def test_a_run_is_refused_while_another_holds_the_ledger(census):

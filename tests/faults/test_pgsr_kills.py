@@ -18,23 +18,14 @@ from pgsr.cli import main
 from pgsr.group_checks import check_folder
 from pgsr.releasing import run_release
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, change_limits, released
+from tests.helpers.killed import trials
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
 from topdown.privacy.ledger import Disk, LedgerLocation, Limits, create_ledger, read_book, read_ledger
 from topdown.progress import silent
 
 KILLER = Path(__file__).with_name("pgsr_killer.py")
-ROOT = KILLER.parents[2]
 LEVELS = ["nation", "state"]
 PGSR = [sys.executable, "-m", "pgsr.cli"]
-
-
-def trials(folder: Path, *arguments: str) -> list[dict]:
-    """Run the killer; return its trials."""
-    command = [sys.executable, str(KILLER), str(folder), *arguments]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    out = subprocess.run(command, capture_output=True, text=True, timeout=580, env=environment)
-    assert out.returncode == 0, out.stderr
-    return [json.loads(line) for line in out.stdout.splitlines()]
 
 
 def check(found: list[dict]) -> None:
@@ -55,7 +46,7 @@ def check(found: list[dict]) -> None:
 @pytest.mark.slow
 def test_killed_at_many_steps(tmp_path):
     """A kill lost the budget, 48 times in 55; now the same command with --resume ends it, whole parts uncharged."""
-    found = trials(tmp_path, "kill", "2", "7")
+    found = trials(KILLER, tmp_path, "kill", "2", "7")
     check(found)
     assert len(found) > 10
     assert {"1/2", "3/4"} == {trial["charged"] for trial in found}
@@ -64,7 +55,7 @@ def test_killed_at_many_steps(tmp_path):
 @pytest.mark.slow
 def test_a_disk_that_is_full_at_any_write(tmp_path):
     """Files of 0 bytes under final names looked like a release, and the budget was gone with an internal error."""
-    found = trials(tmp_path, "full", "2", "3")
+    found = trials(KILLER, tmp_path, "full", "2", "3")
     check(found)
     for trial in found[:-1]:
         first = trial["ends"][0]
@@ -79,7 +70,7 @@ def test_a_disk_that_is_full_at_any_write(tmp_path):
 @pytest.mark.parametrize("mode", ["kill", "twice"])
 def test_killed_at_every_step(tmp_path, mode):
     """Every step once, and with the restart killed too."""
-    check(trials(tmp_path, mode, "1", "1"))
+    check(trials(KILLER, tmp_path, mode, "1", "1"))
 
 
 LEDGER, OUT, ROOM = (

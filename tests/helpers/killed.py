@@ -1,11 +1,49 @@
-"""Children that die by SIGKILL at a chosen step on the disk."""
+"""Children that die by SIGKILL at a chosen step on the disk, and programs that run trials of them."""
 
+import json
 import os
+import re
+import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from topdown.measure import create_run_ledger
 from topdown.privacy.ledger import durable
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def trials(killer: Path, *arguments: object) -> list[dict]:
+    """Run a program that prints one JSON line a trial, and nothing else; return the trials."""
+    out = subprocess.run(
+        [sys.executable, str(killer), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=580,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert (out.returncode, out.stderr) == (0, "")
+    return [json.loads(line) for line in out.stdout.splitlines()]
+
+
+def start_anew(folder: Path) -> Path:
+    """Remove what trials left of the run in a folder, and make its ledger again; return the ledger."""
+    for name in ("out", "ledger"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for registry in folder.glob("ledger-*.registry*"):
+        registry.unlink()
+    run = folder / "run.toml"
+    run.write_text(re.sub('^id = "[0-9a-f]{16}".*\n', "", run.read_text(), flags=re.MULTILINE))
+    create_run_ledger(run)
+    return next((folder / "ledger").iterdir())
+
+
+def left_over(folder: Path) -> list[str]:
+    """Return the names of files that no ended run leaves behind."""
+    return [path.name for path in folder.rglob("*") if path.suffix in (".drawn", ".tmp")]
 
 
 def die() -> None:
