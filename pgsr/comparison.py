@@ -69,7 +69,6 @@ def emd_by_level(tree: Tree, counts: Ints, truth: Ints, smallest: int = 1) -> li
     sorted by size), so this counts the persons to add or take away; a wrong number of groups of size 1 counts once.
 
     Args:
-        tree: the regions.
         counts, truth: [size][node].
         smallest: first size, 0 or 1; groups of size 0 hold no person.
     """
@@ -111,7 +110,6 @@ def kuo_counts(tree: Tree, truth: Ints, forms: Sequence[str], scales: Sequence[f
     """Return simulated counts [size][node]: reads the truth, which must be made up or public.
 
     Args:
-        tree: the regions.
         truth: true counts [size][node]; only the numbers of groups are taken to be public.
         forms: of `KUO`, one a level, root first.
         scales: of the noise of every level.
@@ -169,7 +167,6 @@ class KnownCounts:
 
     Args:
         name: of the shape or file.
-        tree: the regions.
         counts: true counts [size][node].
         level_names: root first.
         origin: why a file may be used; None of a shape.
@@ -198,7 +195,6 @@ def file_counts(source: Source, n_sizes: int, reason: str = "") -> KnownCounts:
 
     Args:
         source: the groups and their regions.
-        n_sizes: number of sizes N.
         reason: why a file without the mark of made-up data is public.
 
     Raises:
@@ -248,7 +244,6 @@ class MechanismRow:
     """One mechanism at one claimed epsilon.
 
     Args:
-        run: what was run.
         claimed: epsilon it was calibrated for.
         true_epsilon: what its noise guarantees.
         l1, emd: mean error per level, root first, in groups and in persons.
@@ -292,14 +287,11 @@ def compare_runs(
     equal budget a level.
 
     Args:
-        tree: the regions.
         truth: true counts [size][node].
         epsilons: claimed budgets.
         runs: what is run.
         direction: running sums from the smallest size as in the paper ("cumulative") or from the largest ("tail").
-        repeats: repetitions averaged.
         seed: of the simulated noise.
-        report: called with progress.
     """
     rows, done = [], 0
     for epsilon in epsilons:

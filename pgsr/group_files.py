@@ -71,7 +71,6 @@ def release_contents(made: Release, ledger: bytes = b"") -> dict[str, bytes]:
     """Return what estimation makes of the noisy answers: the files that `publish` writes before the manifest.
 
     Args:
-        made: the release.
         ledger: of the data set, up to the commit of this release; none for a simulation.
     """
     plan, document = made.prepared, certificate_document(made, ledger)
@@ -95,10 +94,8 @@ def publish_release(made: Release, folder: Path, files: Mapping[str, bytes], dis
     """Write the files of a release, and last the manifest that seals them; the same bytes each time.
 
     Args:
-        made: the release.
         folder: held by this run; the noisy answers of a release lie in it already.
         files: what `contents` returned.
-        disk: how files are written.
     """
     if disk.read(folder / MANIFEST) is not None:
         disk.remove(folder / MANIFEST)
@@ -124,10 +121,7 @@ def plan_sections(plan: Plan, hierarchy: Hierarchy, total: int, noise: Calibrati
     """Return the sections of the certificate that are decided before noise is drawn, public all of them.
 
     Args:
-        plan: what is released, and how it is measured.
-        hierarchy: the regions.
         total: public number of groups G.
-        noise: of every level.
     """
     levels, mechanism, sizes = hierarchy.geography.levels, plan.post_processing, plan.sizes
     accumulates = plan.kind != "histogram"
@@ -172,7 +166,6 @@ def certificate_document(made: Release, ledger: bytes = b"") -> dict[str, Any]:
     """Return the certificate document: everything public that a checker needs.
 
     Args:
-        made: the release.
         ledger: see `release_contents`.
     """
     proof, plan = made.estimate.certificate, made.prepared

@@ -142,8 +142,6 @@ def leaf_counts(
 
     Args:
         table: columns of one of the three forms in `FORMS`.
-        hierarchy: the regions.
-        sizes: public range of sizes.
         source: file the table came from.
         ignored: columns that are not read; any other beside those of the form is refused.
         totals: what the owner of the groups says of them; people are the members of all groups, as they are listed.
@@ -201,7 +199,6 @@ def check_totals(
 
     Args:
         counts: [size][leaf].
-        hierarchy: the regions.
         total: declared number of groups G, or None to declare the data's own.
         public: declared number of groups of some regions.
 

@@ -129,9 +129,6 @@ def calibrate(
     """Return the noise that makes a vector private at the budget.
 
     Args:
-        kind: measured vector.
-        tree: the regions.
-        sizes: public range of sizes.
         budget: how much may be lost.
         relations: neighbour steps to protect; their order and repetitions do not matter.
 
@@ -226,7 +223,6 @@ class NoiseSource:
         Args:
             answers: exact answers.
             calibration: noise per level.
-            tree: the regions.
         """
         levels = range(len(calibration.parameters))
         return np.concatenate([self.add_level(answers, calibration, tree, i) for i in levels], axis=1)
@@ -236,7 +232,6 @@ class NoiseSource:
 
         Args:
             answers: exact answers of all levels.
-            calibration, tree: see `add`.
             level: its position, the root's is 0.
         """
         here = answers[:, tree.columns(level)]

@@ -40,8 +40,6 @@ def with_listed_units(plan: Plan, regions: Hierarchy, leaves: Ints) -> Plan:
     certificate lists them as exact.
 
     Args:
-        plan: what is released.
-        regions: the regions.
         leaves: counts [size][leaf].
     """
     if (
@@ -62,8 +60,6 @@ class Prepared:
     """What will be released.
 
     Args:
-        hierarchy: the regions.
-        sizes: public range of sizes.
         total: public number of groups G.
         mechanism, kind: what is run, and what it measures.
         calibration: noise and exact loss.
@@ -110,7 +106,6 @@ class Prepared:
         Args:
             noisy: [size][node].
             seed, origin: of a simulation, and why its groups may be simulated on.
-            journal: id under which the ledger holds the charge.
 
         Raises:
             InternalError: X145 the mechanism broke its promise.

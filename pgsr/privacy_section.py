@@ -73,7 +73,6 @@ def privacy_section(plan: Plan, tree: Tree, noise: Calibration) -> dict[str, Any
 
     Args:
         plan: what is released, whose unit names who adds one to the size of a group, such as "person".
-        tree: the regions.
         noise: of every level, and its exact loss.
 
     Raises:

@@ -66,8 +66,6 @@ class ReleasedFiles:
     """Contents of a release.
 
     Args:
-        folder: where it is.
-        certificate: the document.
         counts: released counts [size][region].
         bounds: lower and upper bounds beside them, [size][region], of every coverage of the certificate.
         answers: noisy answers, [size][region].

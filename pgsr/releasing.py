@@ -171,7 +171,6 @@ def level_laws(noise: Calibration, levels: tuple[str, ...]) -> dict[str, DrawnLa
     the composition of these laws is the loss of a single pair of neighbours.
 
     Args:
-        noise: of every level.
         levels: their names, root first.
     """
     law = LAW_NAMES[noise.noise]
@@ -189,7 +188,6 @@ def resumed_answers(plan: Prepared, n_levels: int, drawn: Callable[[MeasuredPart
     """Return the noisy answers [size][node] of the first levels of a run, 0 below them.
 
     Args:
-        plan: what is released.
         n_levels: how many levels; the ledger has recorded their parts.
         drawn: reads the file of such a part.
     """
@@ -238,11 +236,7 @@ def run_release(
     Args:
         plan: what will be released; rehearsed.
         truth: exact answers [size][node]; confidential.
-        place: the ledger.
         folder: the release.
-        policy: what may be charged.
-        report: told about progress.
-        disk: how files are written.
 
     Raises:
         ConfigError: the folder is in use (C173), holds another run (C070, C071, C164), or this one and `resume` is
@@ -438,14 +432,11 @@ def release(
     (True, True)
 
     Args:
-        plan: what is released, and how it is measured.
         source: the groups, confidential, and their regions.
         out: folder to write; what is paid for must outlive a crash.
         ledger: that of the data set, which must exist (see `new_ledger`).
-        policy: what may be charged.
         approve: called with what will be released before the ledger is opened; raises to refuse. A call of this
             function is the approval if it is not given.
-        report: called with progress.
         disk: another model of the disk, for tests.
 
     Raises:
@@ -497,7 +488,6 @@ def simulate(
         seed: of the noise.
         out: folder to write; None keeps the result in memory.
         truth_is_public: why groups without a mark are public; stamped on the result.
-        report: called with progress.
 
     Raises:
         TopdownError: C121 if the groups are not known to be made up or public.

@@ -89,10 +89,8 @@ def enumerate_sensitivity(
     """Return the changes over all data sets of `total` groups and all their neighbours.
 
     Args:
-        kind: measured vector.
         relation: neighbour step; "new", "dropped" and "appears" change the number of groups.
         tree: the regions; small.
-        n_sizes: number of sizes N.
         total: number of groups of the first data set.
         smallest: first size, 0 or 1.
     """
@@ -184,7 +182,6 @@ class ChainOutputLaw:
 
     Args:
         claimed: claimed epsilon; noise scale is L / claimed.
-        total: number of groups G.
     """
 
     def __init__(self, claimed: Fraction, total: int = 6) -> None:
@@ -364,8 +361,6 @@ def audit_sensitivities(tree: Tree, n_sizes: int, hierarchy: str) -> Audit:
     """Return the audit of a hierarchy: derived sensitivities, their enumeration, the leak of the published chain.
 
     Args:
-        tree: the regions.
-        n_sizes: number of sizes N.
         hierarchy: what the regions are called.
 
     Cost: some seconds, mostly enumeration.

@@ -28,7 +28,6 @@ class SyntheticData:
     """True counts of a made-up population.
 
     Args:
-        hierarchy: the regions.
         counts: groups of size s + 1 in every region, [size][node].
         name: shape they imitate.
     """

@@ -104,10 +104,6 @@ def sensitivity(kind: Kind, relation: Relation, tree: Tree, n_sizes: int, smalle
     """Return the sensitivity of a vector over every leaf and size, by following each step through all levels.
 
     Args:
-        kind: measured vector.
-        relation: neighbour step.
-        tree: the regions.
-        n_sizes: number of sizes N.
         smallest: first size, 0 or 1.
 
     Cost: O(L N leaves).

@@ -21,7 +21,6 @@ class TreeLeastSquares:
     """Weighted least squares of consistent trees, one column a region, any number of rows, two passes.
 
     Args:
-        tree: the regions.
         weights: positive weight of every node (inverse variance).
     """
 
@@ -76,7 +75,6 @@ def admm_cumulative(
     do all sums. Source: pgsr.md 2.3.
 
     Args:
-        tree: the regions.
         noisy: noisy cumulative counts [size][node].
         total: number of groups G, held at the root's last size.
         weights: one positive weight a level (inverse variance).
@@ -160,7 +158,6 @@ def cumulative_estimate(
     Args:
         levels: parents level by level, nondecreasing; or a Tree.
         noisy: integers [size][node]: groups of at most that size, or with `tail` of at least that size.
-        total: number of groups G.
         method: "tracking", "M_c^dp" or "M_c^r".
         weights: one positive integer or Fraction per level (inverse variance); default 1.
         rounds: alternations of tree least squares and isotonic regression, without ADMM. One is the estimator
@@ -207,9 +204,7 @@ def histogram_route(
     """Return M_c^dp: isotonic regression of each region, rounded, differenced, then Model 1 exactly.
 
     Args:
-        tree: the regions.
         cumulative: noisy cumulative counts [size][node].
-        total: number of groups G.
         weights: one per level for Model 1; default 1.
     """
     rows = np.ascontiguousarray(cumulative.T)
@@ -228,9 +223,7 @@ def track(tree: Tree, smooth: Floats, total: int) -> Ints:
     do not add up over sizes.
 
     Args:
-        tree: the regions.
         smooth: targets for the cumulative counts [size][node].
-        total: number of groups G.
     """
     root = np.floor(isotonic(smooth[:, :1], 0.0, float(total))[:, 0] + 0.5).astype(np.int64)
     root[-1] = total
@@ -244,9 +237,7 @@ def smoothed(tree: Tree, noisy: Ints, total: int, weights: Floats, rounds: int =
     """Return isotonic regression and tree least squares of cumulative counts in turn, [size][node].
 
     Args:
-        tree: the regions.
         noisy: cumulative counts [size][node].
-        total: number of groups G.
         weights: positive precision of every node.
         rounds: alternations.
     """

@@ -255,9 +255,7 @@ def descend(tree: Tree, noisy: Ints, total: int) -> Ints:
     Every step is the integer optimum of its own least-squares problem; the whole is not that of Model 1.
 
     Args:
-        tree: the regions.
         noisy: noisy histograms [size][node].
-        total: number of groups G.
     """
     refuse_inexact(noisy, total)
     root = np.empty(len(noisy), dtype=np.int64)
@@ -352,9 +350,7 @@ def chain_estimate(
     """Return counts [size][node] and cost from noisy chain entries (the post-processing of M_c^ch).
 
     Args:
-        tree: the regions.
         noisy: noisy chain entries laid out [size][node].
-        total: number of groups G.
         weights: one per level; default 1.
     """
     cells, tied = chain_order(tree, len(noisy))

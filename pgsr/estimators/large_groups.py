@@ -117,7 +117,6 @@ class RowsDesign:
     """What a choice needs besides answers; all of it public.
 
     Args:
-        tree: the regions.
         totals: number of groups of every node, -1 where it is not public.
         variances: of one answer of every level.
     """

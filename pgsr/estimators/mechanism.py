@@ -145,7 +145,6 @@ def estimate(
 
     Args:
         mechanism: the post-processing.
-        tree: the regions.
         noisy: noisy answers [size][node].
         total: public number of groups G.
         kind: what the answers measure; sums from the largest size down are reversed first.

@@ -58,7 +58,6 @@ def add_up_known(tree: Tree, known: Ints) -> Ints:
     """Return the known numbers with those of regions whose parts are all known; -1 where a number is not known.
 
     Args:
-        tree: the regions.
         known: number of groups of every node, -1 where it is not public.
     """
     full = known.copy()
@@ -76,7 +75,6 @@ def whole_totals(tree: Tree, measured: Floats, weights: Floats, known: Ints) -> 
     of its parts, so that every split has a solution if the known numbers are those of some population.
 
     Args:
-        tree: the regions.
         measured: noisy number of every node.
         weights: positive precision of every node.
         known: as `spread_known` takes it; the root's is known.
@@ -126,7 +124,6 @@ def smooth_counts(
     """Return isotonic cumulative counts with the tree's least squares in turn, held at the known totals.
 
     Args:
-        tree: the regions.
         answers: noisy cumulative counts [size][node]; the last row is not read.
         totals: number of groups of every node, whole and consistent.
         variances: of one answer of every node.
@@ -153,7 +150,6 @@ def shrink_to_parent(tree: Tree, base: SmoothedCounts, shrinks: NDArray[np.bool_
     """Return cumulative counts [node][size] that are shrunk to the parent from the root down, and their variances.
 
     Args:
-        tree: the regions.
         base: see `base_of`.
         shrinks: which nodes are shrunk to their parent; the others keep their own data.
     """
@@ -245,7 +241,6 @@ def fitted_totals(
     estimated totals would do more harm than good.
 
     Args:
-        tree: the regions.
         noisy: sums over sizes [size][node]: from the largest size with `tail`, else from the smallest.
         variances: of one answer of every node.
         known: number of groups of every node, -1 where it is not public; the root's is known.
@@ -319,7 +314,6 @@ class Answers:
     """What the posterior is computed from; all of it public.
 
     Args:
-        tree: the regions.
         noisy: columns, rows and corners [node][size].
         choice: which answers are columns and rows.
         totals: number of groups of every node, whole and consistent.
@@ -365,7 +359,6 @@ def posterior_estimate(answers: Answers, shrinks: NDArray[np.bool_], of_total: F
     """Return whole counts, consistent and equal to the numbers of groups, with their posterior means and variances.
 
     Args:
-        answers: of every level.
         shrinks: which regions may be shrunk to their parent.
         of_total: variance of every node's number of groups; 0 where it is public.
     """
@@ -526,7 +519,6 @@ def _clustering_of_large(answers: Answers, tails: Floats, level: int) -> float:
     By moments of the persons in the rows, which are many noise scales where a region has large groups at all.
 
     Args:
-        answers: of every level.
         tails: posterior mean tail counts of the levels above, [node][size + 1].
         level: its position, below the root.
     """

@@ -321,11 +321,7 @@ APPROVED = ("--yes",)
 SITES: tuple[Word, ...] = (
     "--candidates",
     _in_office("candidates.csv"),
-    "--k",
-    "1",
-    "--epsilon",
-    "1",
-    "--yes",
+    *["--k", "1", "--epsilon", "1", "--yes"],
 )
 
 

@@ -49,15 +49,9 @@ def test_no_label_or_level_comes_from_records(topdown, check, tmp_path):
     assert (refused.code, refused.document["code"]) == (2, "D065")
     (tmp_path / "link.csv").symlink_to("people.csv")
     arguments = (
-        "init",
-        "--codes",
-        "link.csv",
-        "--levels",
-        "land,town",
+        *["init", "--codes", "link.csv", "--levels", "land,town"],
         *TABLES,
-        "--out",
-        "d/run.toml",
-        "--json",
+        *["--out", "d/run.toml", "--json"],
     )
     refused = topdown(*arguments)
     assert (refused.code, refused.document["code"]) == (2, "D065")
@@ -103,15 +97,11 @@ def test_a_schema_file_goes_the_way_of_a_bundled_one(topdown, tmp_path):
     assert drafted.document["drafted"] == ["y/invariants.toml", "y/settings.toml"]
     assert 'schema = "../mine.toml"' in (tmp_path / "y" / "run.toml").read_text()
     found = topdown(
-        "init",
-        "--schema",
-        "x/schema.toml",
+        *["init", "--schema", "x/schema.toml"],
         *TABLES,
         "--levels",
         ",".join(LEVELS),
-        "--out",
-        "z/run.toml",
-        "--json",
+        *["--out", "z/run.toml", "--json"],
     )
     assert found.document["drafted"] == []
 

@@ -182,17 +182,15 @@ def test_compare_shows_peers_and_known_totals(capsys, check):
     assert rows["Kuo counts", "public"]["intervals"] is None
 
 
+def compare_own(folder):
+    """Return the command that compares mechanisms on the groups of a folder."""
+    shape, regions = folder / "groups.csv", folder / "hierarchy.csv"
+    return ("compare", "--shape", shape, "--hierarchy", regions, "--sizes", "8")
+
+
 def test_simulations_need_made_up_or_public_groups(practice, capsys, check):
     """The mark of `pgsr synth` fits its own file; a changed one is anybody's, and needs a reason that is shown."""
-    own = (
-        "compare",
-        "--shape",
-        practice / "groups.csv",
-        "--hierarchy",
-        practice / "hierarchy.csv",
-        "--sizes",
-        "8",
-    )
+    own = compare_own(practice)
     own = (*own, "--epsilon", "1", "--repeats", "1", "--mechanism", "tracking", "--json")
     simulated = ("release", practice / "run.toml", "--simulate", "1", "--json")
     _, out, _ = run_pgsr(capsys, *own)
@@ -215,15 +213,7 @@ def test_simulations_need_made_up_or_public_groups(practice, capsys, check):
 
 def test_compare_does_not_run_the_published_chain_on_own_data(practice, capsys):
     """Own data must not be put through a mechanism that is known to leak, unless asked."""
-    own = (
-        "compare",
-        "--shape",
-        practice / "groups.csv",
-        "--hierarchy",
-        practice / "hierarchy.csv",
-        "--sizes",
-        "8",
-    )
+    own = compare_own(practice)
     code, out, err = run_pgsr(capsys, *own, "--epsilon", "1", "--repeats", "1")
     assert code == 0
     assert "M_c^ch as published" not in out

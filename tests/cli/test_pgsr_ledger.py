@@ -58,9 +58,7 @@ def test_the_registry_can_lie_apart_and_be_lost(practice, capsys, check, tmp_pat
         "--yes",
         "--out",
         tmp_path / "second",
-        "--again",
-        "--epsilon-limit",
-        "1",
+        *["--again", "--epsilon-limit", "1"],
     )
     code, _, err = run_pgsr(capsys, *again)
     assert (code, "B016" in err, "pgsr ledger attest" in " ".join(err.split())) == (2, True, True)

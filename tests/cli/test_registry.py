@@ -150,13 +150,7 @@ def test_what_is_stated_from_an_old_copy_is_refused_or_says_so(topdown, run):
     assert f"up to record {last.seq} of {last.time[:10]}, knows" in whole["secrets"][0]["sentence"]
     made = topdown(
         *(
-            "resolve",
-            "toy/r0",
-            "--targets",
-            "tree",
-            "--out",
-            "again",
-            "--ledger",
+            *["resolve", "toy/r0", "--targets", "tree", "--out", "again", "--ledger"],
             LEDGER,
             "--workers",
             1,

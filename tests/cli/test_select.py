@@ -340,16 +340,9 @@ def test_twelve_of_all_tracts_for_a_million_people(topdown):
     """A choice that is private and far from the best, or takes minutes, helps nobody."""
     files = ("--records", DATA / "persons.csv.gz", "--leaves", DATA / "blocks.csv.gz")
     made = (
-        "init",
-        "--schema",
-        "pl94",
-        "--settings",
-        "pl94_2020",
+        *["init", "--schema", "pl94", "--settings", "pl94_2020"],
         *files,
-        "--registry",
-        ".",
-        "--out",
-        "run.toml",
+        *["--registry", ".", "--out", "run.toml"],
     )
     assert topdown(*made).code == 0
     private, best = choose(Path("run.toml"), DATA / "persons.csv.gz", Path())

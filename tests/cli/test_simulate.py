@@ -58,9 +58,7 @@ def test_the_same_command_gives_the_same_bytes(topdown, folders, tmp_path):
         folders / "town/run.toml",
         "--truth",
         folders / "town/persons.csv.gz",
-        "--replicates",
-        "2",
-        "--keep",
+        *["--replicates", "2", "--keep"],
     )
     assert topdown("simulate", *asked, "--out", "again", "--workers", "2").code == 0
     assert files(folders / "try") == files(tmp_path / "again")

@@ -262,11 +262,7 @@ def test_the_screen_of_a_gaussian_release_says_no_less(tmp_path, pgsr_cli):
         arguments = [
             "release",
             *given_files,
-            "--rho",
-            "2/7",
-            "--simulate",
-            "1",
-            "--truth-is-public",
+            *["--rho", "2/7", "--simulate", "1", "--truth-is-public"],
             WHY,
             *extra,
         ]

@@ -69,13 +69,7 @@ def chosen(tmp_path_factory) -> Path:
     options = [
         "--candidates",
         str(folder / "offices.csv"),
-        "--k",
-        "2",
-        "--per",
-        "side",
-        "--epsilon",
-        "1/2",
-        "--yes",
+        *["--k", "2", "--per", "side", "--epsilon", "1/2", "--yes"],
     ]
     assert main(["select", "sites", str(run), *options, "--out", str(folder / "offices"), "--quiet"]) == 0
     return folder / "offices"

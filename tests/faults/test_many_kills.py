@@ -65,11 +65,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> list[Program]:
         made.more.name,
         "--base",
         made.base.name,
-        "--out",
-        "out",
-        "--yes",
-        "--workers",
-        "2",
+        *["--out", "out", "--yes", "--workers", "2"],
     )
     return [
         _timed(folder / "census", generate, 0),

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -67,6 +68,12 @@ def copy(parted: Small, tmp_path: Path) -> Small:
     return Small(tmp_path / "release", parted.context, parted.leaves, parted.ledger)
 
 
+def published(small: Small, *running: Any, **more: Any) -> None:
+    """Publish a release once more, with the options of `PublishOptions`."""
+    how = {"optional": OptionalFiles(csv=True), "running": PublishOptions(*running, **more)}
+    publish(small.folder, small.context, small.leaves, small.ledger, privacy=certified(), **how)
+
+
 def test_sections_hold_the_rows_of_one_file(
     parted: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,16 +112,7 @@ def _verified(small: Small, monkeypatch: pytest.MonkeyPatch) -> VerifyResult:
 def test_bytes_do_not_depend_on_processes(copy: Small) -> None:
     """Two people who make the same release would publish different hashes."""
     before = files(copy.folder)
-    running = PublishOptions(workers=2)
-    publish(
-        copy.folder,
-        copy.context,
-        copy.leaves,
-        copy.ledger,
-        optional=OptionalFiles(csv=True),
-        privacy=certified(),
-        running=running,
-    )
+    published(copy, workers=2)
     assert before == files(copy.folder)
 
 
@@ -123,14 +121,7 @@ def test_parts_of_a_solve_give_the_files_of_a_table(copy: Small) -> None:
     before = files(copy.folder)
     for ends in ([], [1], [3], [2, 4]):
         leaves = packed(copy.leaves, ends)
-        publish(
-            copy.folder,
-            copy.context,
-            leaves,
-            copy.ledger,
-            optional=OptionalFiles(csv=True),
-            privacy=certified(),
-        )
+        published(replace(copy, leaves=leaves))
         assert before == files(copy.folder), ends
 
 
@@ -187,16 +178,7 @@ def test_the_section_of_a_killed_process_is_made_again(copy: Small, monkeypatch:
     monkeypatch.chdir(copy.folder.parent)
     monkeypatch.setattr(publishing, "section_files", _killing)
     told: list[str] = []
-    running = PublishOptions(lambda event: told.append(event.text) if event.stage == "workers" else None, 2)
-    publish(
-        copy.folder,
-        copy.context,
-        copy.leaves,
-        copy.ledger,
-        optional=OptionalFiles(csv=True),
-        privacy=certified(),
-        running=running,
-    )
+    published(copy, lambda event: told.append(event.text) if event.stage == "workers" else None, 2)
     assert before == files(copy.folder)
     assert len(told) == 1
 

@@ -152,7 +152,6 @@ class ComparedQuery:
     """One query of one level with the noise of both kinds; variances in records squared, of each answer.
 
     Args:
-        level, query: names.
         gaussian_parameter: of discrete Gaussian noise, exact.
         gaussian_variance: its variance, from below: less than the parameter where that is small.
         optimal_variance: exact.

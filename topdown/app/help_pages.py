@@ -30,7 +30,6 @@ class Page:
     Args:
         title: the error in a few words.
         why: why it is an error, and what has happened so far.
-        fix: what to do.
         example: lines to copy, may be empty.
     """
 

@@ -411,7 +411,6 @@ class ExpectedError:
     """How far off one table of a level is expected to be, as standard deviations in records.
 
     Args:
-        level, query: names.
         noise: of each measured answer; None where the query is not measured there.
         estimate: mean over answers of the estimate from all measurements together, before anything is made whole or at
             least 0; 0 where every answer is exact by policy, None for plans that such estimates do not cover.

@@ -57,7 +57,6 @@ def verify_and_solve(release: Path, *, workers: ExecutorChoice = 1, report: Repo
     Args:
         release: the folder that holds manifest.json.
         workers: processes for sections and for solving, or "ray" for solving.
-        report: told about progress.
 
     Raises:
         ConfigError: C230-C234 Ray.

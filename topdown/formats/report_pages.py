@@ -45,7 +45,6 @@ def report_html(documents: Mapping[str, Any], language: str, write: Write) -> st
         documents: certificate.json, plan.json and solve.json of the release, and `derived`, what follows from its
             tables; also `BOUNDARIES`, outlines of the areas of the map, if it is not drawn in tiles.
         language: one of `LANGUAGES`.
-        write: how numbers are written.
     """
     c = Content(documents, words_of(language), write)
     title = f"{c.answer('plan.json#/release/title', 'open_title')} · {c.text('plan.json#/release/id')}"

@@ -45,7 +45,6 @@ class Content:
     Args:
         documents: of the release, by file name, and what is derived from its tables under `derived`.
         words: of one language.
-        write: how numbers are written.
     """
 
     documents: Mapping[str, Any]

@@ -110,7 +110,6 @@ class IntervalQuestion:
     """A real query whose answer lies in an interval of `n_cells` widths.
 
     Args:
-        promise: epsilon and delta.
         sensitivity: how far one record moves the answer at most, > 0.
         cells: k, cell widths in the sensitivity.
         n_cells: cell widths in the interval, >= 1.
@@ -227,7 +226,6 @@ def upper_laws(question: IntervalQuestion, inner: range) -> CellLaws:
     """Return laws that keep the guarantee for all answers of the interval, checked in rationals.
 
     Args:
-        question: what is asked.
         inner: noise cells that may have mass: [i b, (i + 1) b).
 
     Raises:

@@ -84,7 +84,6 @@ def largest_excess(kernel: Kernel, epsilon: Fraction, sensitivity: int) -> Fract
     Compares every ordered pair of counts at most `sensitivity` apart, answer by answer, in integers.
 
     Args:
-        kernel: in integer weights.
         epsilon: of the guarantee, >= 0.
         sensitivity: by how much the count of neighbours differs at most, >= 1.
     """
@@ -267,7 +266,6 @@ class BestKernel:
 
     Args:
         question: what it answers.
-        kernel: in integer weights.
         excess: at least the delta that the kernel needs; at most the delta asked for.
         lower, loss: no kernel with answers 0 .. M has a smaller loss than `lower`; this one's is `loss`.
         row_losses: expected loss of each count.

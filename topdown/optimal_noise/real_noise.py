@@ -161,7 +161,6 @@ def truncated_laplace_reach(promise: Promise, cells: int) -> int:
     nothing else, so floats will do.
 
     Args:
-        promise: epsilon and delta.
         cells: k, cell widths in the sensitivity.
     """
     epsilon, delta = float(promise.epsilon), float(promise.delta)
@@ -171,11 +170,7 @@ def truncated_laplace_reach(promise: Promise, cells: int) -> int:
 
 
 def default_cells(promise: Promise) -> int:
-    """Return how many cell widths the sensitivity gets: as many as make a program of some 5,000 rows, 2 to 40.
-
-    Args:
-        promise: epsilon and delta.
-    """
+    """Return how many cell widths the sensitivity gets: as many as make a program of some 5,000 rows, 2 to 40."""
     reach = truncated_laplace_reach(promise, 1) + 1
     return min(max(2, math.isqrt(2500 // reach)), 40)
 
@@ -324,7 +319,6 @@ class RealQuestion:
     """Noise for a real query.
 
     Args:
-        promise: epsilon and delta.
         sensitivity: how far one record moves the answer at most; every smaller move must be possible too, or the
             lower bounds hold for additive noise that protects those as well. A rational above 0.
         cells: k, cell widths in the sensitivity, >= 1.
@@ -437,7 +431,6 @@ def sandwich(question: RealQuestion, loss: str) -> RealNoise:
     uniform of one cell width.
 
     Args:
-        question: what is asked.
         loss: l1 or l2.
 
     Raises:

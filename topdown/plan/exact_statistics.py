@@ -57,7 +57,6 @@ def exact_table(context: PublicContext, exact: Exact, answers: Ints) -> bytes:
     """Return the table of one statistic as a Parquet file: a row an area of its level, in order.
 
     Args:
-        context: plan and public facts.
         exact: the statistic.
         answers: (n_nodes, n_answers).
     """

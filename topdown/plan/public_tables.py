@@ -351,7 +351,6 @@ class AreaUnion:
     """Areas counted together.
 
     Args:
-        name: of the union.
         members: per level, its areas, int64, increasing; none inside another.
     """
 

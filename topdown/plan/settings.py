@@ -165,7 +165,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         estimate of the whole tree exists.
 
         Args:
-            schema: of the records.
             levels: root first; with their shares of the budget, which add up to 1.
             queries: with their shares of a level, which add up to 1; those of the rule if None.
             source: where they came from.

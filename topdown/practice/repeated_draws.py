@@ -55,7 +55,6 @@ class PairRuns:
     """Draw runs on one pair.
 
     Args:
-        context: plan and public facts.
         queries: of every level, see `queries_of`.
         pair: the neighbours.
     """

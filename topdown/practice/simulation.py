@@ -164,7 +164,6 @@ class Simulation:
     """A plan and a truth with everything that replicates share; see `open_simulation`.
 
     Args:
-        context: plan and public facts.
         origin: why its truth may be simulated on.
         seed: of all replicates.
         truth: true counts of every level, root first.

@@ -253,7 +253,6 @@ class Areas:
     """Levels of the tree with the records below them and their tables, in numbers of their own.
 
     Args:
-        root: the release.
         plan: of it.
         tree: of these areas; its leaves are those of the release, or the lowest level above the cut.
         top: index in the release of the first level here.

@@ -84,7 +84,6 @@ class Session:
     """Lazily read parts of one release; a part that failed once fails the same way again.
 
     Args:
-        root: the release.
         each: how sections are gone through.
         area_checks: what is looked at section by section, by the name of the check.
         results: checks done so far, in order.

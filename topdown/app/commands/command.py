@@ -230,8 +230,6 @@ class StoppedRun:
     """What an interrupted command says.
 
     Args:
-        text: the sentence.
-        fix: what to do.
         spent: exact loss or words; "" if the text says all.
         go_on: a command line to copy, "" if none.
     """

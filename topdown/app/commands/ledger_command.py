@@ -184,7 +184,6 @@ def document_ledger(place: LedgerLocation, action: str, told: Told, limits: Limi
     """Write down what happened to a ledger; `show` checks it only.
 
     Args:
-        place: the ledger.
         action: show, move, attest, refund, limit or take-over.
         told: what the action takes.
         limits: of the run file, if it states any.

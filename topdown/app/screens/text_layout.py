@@ -194,7 +194,6 @@ def wrap(
 
     Args:
         line: text.
-        look: what the stream shows.
         indent: spaces before the first line.
         hang: spaces before the following lines, `indent` by default.
         width: most columns; the look's width if that is smaller. A word longer than that is kept whole,
@@ -247,7 +246,6 @@ def table_lines(
     Args:
         columns: the first one names the row.
         rows: cells, one a column.
-        look: what the stream shows.
         indent: spaces before each line.
     """
     plain = [[look.plain(cell) for cell in row] for row in rows]

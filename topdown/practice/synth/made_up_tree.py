@@ -21,7 +21,6 @@ class MadeUpTree:
     """Levels from the root down.
 
     Args:
-        names: level names.
         prefix_lengths: characters of a leaf's geocode that name a node of each level.
         parent: for each level, the parent index of each node (all 0 at the root).
         codes: geocode of each leaf, ASCII bytes, increasing.
