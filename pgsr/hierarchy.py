@@ -25,6 +25,7 @@ class Sizes:
     4
 
     Args:
+        n_sizes: number of sizes N.
         smallest: first size, 0 (units without anybody are listed) or 1.
         too_large: "refuse" groups larger than the last size, or "top-code" them to it. Never drop them: a
             dropped group changes tail counts by N.

@@ -432,11 +432,14 @@ def release(
     (True, True)
 
     Args:
+        plan: what is released, and how it is measured.
         source: the groups, confidential, and their regions.
         out: folder to write; what is paid for must outlive a crash.
         ledger: that of the data set, which must exist (see `new_ledger`).
+        policy: what may be charged.
         approve: called with what will be released before the ledger is opened; raises to refuse. A call of this
             function is the approval if it is not given.
+        report: called with progress.
         disk: another model of the disk, for tests.
 
     Raises:
@@ -488,6 +491,7 @@ def simulate(
         seed: of the noise.
         out: folder to write; None keeps the result in memory.
         truth_is_public: why groups without a mark are public; stamped on the result.
+        report: called with progress.
 
     Raises:
         TopdownError: C121 if the groups are not known to be made up or public.

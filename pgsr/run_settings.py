@@ -126,6 +126,7 @@ def new_ledger(place: LedgerLocation, limits: Limits | None = None, instead_of: 
     16
 
     Args:
+        place: the ledger.
         limits: the most that everything may cost together; None: one release alone.
         instead_of: id of a former ledger of the same data set, which will be taken over.
 

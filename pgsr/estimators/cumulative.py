@@ -158,6 +158,7 @@ def cumulative_estimate(
     Args:
         levels: parents level by level, nondecreasing; or a Tree.
         noisy: integers [size][node]: groups of at most that size, or with `tail` of at least that size.
+        total: number of groups G.
         method: "tracking", "M_c^dp" or "M_c^r".
         weights: one positive integer or Fraction per level (inverse variance); default 1.
         rounds: alternations of tree least squares and isotonic regression, without ADMM. One is the estimator

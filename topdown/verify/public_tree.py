@@ -56,6 +56,7 @@ class Tree:
     """Levels from the root down and the public facts of the leaves.
 
     Args:
+        names: level names.
         geocodes: per level, text array in file order.
         parent: per level, index of each node's parent in the level above.
         facts: public columns of the leaves, nonnegative.
