@@ -165,7 +165,7 @@ class _TablesRequest:
         """Return what the sheets of a table are made from."""
         name = table_name(" * ".join(f.name for f in query.factors)) or "total"
         sentence = "" if intervals is None else self.sentence
-        return SheetAnswers(query, name, self.context.plan.schema.unit, places, rows, intervals, sentence)
+        return SheetAnswers(query, name, self.context.plan.schema.record, places, rows, intervals, sentence)
 
 
 def _answers_of_levels(
@@ -200,18 +200,8 @@ def _answers_of_levels(
             level = levels[depth]
             names = tuple(named.get(code, "") for code in level.codes) if named else ()
             places = SheetAreas(level.name, "geocode", level.codes, names)
-            at = intervals.get((query.name, depth))
-            out.append(
-                SheetAnswers(
-                    query,
-                    table_name(" * ".join(f.name for f in query.factors)) or "total",
-                    context.plan.schema.record,
-                    places,
-                    rows[query.name, depth],
-                    at,
-                    "" if at is None else asked.sentence,
-                )
-            )
+            at = query.name, depth
+            out.append(asked.answers(query, places, rows[at], intervals.get(at)))
     return out
 
 
@@ -224,17 +214,8 @@ def _answers_of_unions(
         if asked.numbers is not None and asked.chance is not None:
             told = asked.numbers.of_unions([union.members for union in unions], query.name)
             at = intervals_of_unions(asked.context, query, unions, rows, told, asked.chance)
-        out.append(
-            SheetAnswers(
-                query,
-                table_name(" * ".join(f.name for f in query.factors)) or "total",
-                asked.context.plan.schema.record,
-                SheetAreas("areas", "area", tuple(union.name for union in unions)),
-                rows,
-                at,
-                "" if at is None else asked.sentence,
-            )
-        )
+        places = SheetAreas("areas", "area", tuple(union.name for union in unions))
+        out.append(asked.answers(query, places, rows, at))
     return out
 
 
