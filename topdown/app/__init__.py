@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     )
     from topdown.app.tables_and_intervals import interval, tables
     from topdown.app.trials import write_simulation
+    from topdown.app.tuned_run import tune_run
     from topdown.app.verify_by_solving import SOLVED_CHECK, verify_and_solve
     from topdown.formats.report_parts import LANGUAGES
     from topdown.measure.run_ledger import create_run_ledger, ledger_location_of_file, refuse_second_ledger

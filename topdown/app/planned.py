@@ -15,13 +15,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from topdown import app
 from topdown.app.calls import PathText, leaves_in_memory, path_of, public_function
 from topdown.app.compare_noise import BudgetFor, budget_for, compare_noise
 from topdown.app.compare_plans import PlansCompared, compare_plans, frame_of
 from topdown.app.implied_constraints import implied_of_plan
 from topdown.app.plan_summary import budget_grid, expected_errors, plan_summary
 from topdown.app.resource_needs import check_memory
-from topdown.app.tuned_run import TunedRun, tune_run
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.common import Neighbours
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from topdown.app.compare_noise import NoiseCompared
+    from topdown.app.tuned_run import TunedRun
     from topdown.inputs import ArrowTable
     from topdown.model import Geography, Invariants, Schema
     from topdown.plan import Plan
@@ -214,7 +215,7 @@ class Planned:
 
         Cost: half a minute for 25,000 leaves.
         """
-        return tune_run(self.prepared, out, goals=goals, force=force, report=report)
+        return app.tune_run(self.prepared, out, goals=goals, force=force, report=report)
 
     def implied(self, node: str | None = None) -> Implied:
         """Return what the invariants mean for an area above the leaves, and for every level whether that is complete.
