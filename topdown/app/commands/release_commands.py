@@ -28,10 +28,10 @@ from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK
-from topdown.formats.common import Targets
 
 if TYPE_CHECKING:
     from topdown import GenerateResult
+    from topdown.formats.common import Targets
 
 published_options = with_options(
     click.option("--csv", is_flag=True, help="Also write one row a record as CSV."),

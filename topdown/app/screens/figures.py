@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from math import floor, log10
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from topdown.formats.accuracy_documents import Convergence
-from topdown.formats.command_documents import LedgerState
-from topdown.formats.common import Numbers
-from topdown.formats.plan_documents import CertifiedLoss, ChangeStatus, LedgerSpent
 from topdown.privacy.exact_values import fixed, significant
+
+if TYPE_CHECKING:
+    from topdown.formats.accuracy_documents import Convergence
+    from topdown.formats.command_documents import LedgerState
+    from topdown.formats.common import Numbers
+    from topdown.formats.plan_documents import CertifiedLoss, ChangeStatus, LedgerSpent
 
 DELTA = Fraction(1, 10**10)  # the delta every screen quotes
 SYMBOL = {"rho": "ρ", "epsilon": "ε", "epsilon_delta": "ε"}
