@@ -78,6 +78,9 @@ def test_screens_and_papers_speak_of_households_and_count_persons(topdown, land)
     assert "every other household's answers" in " ".join(readme.split())
     assert "person records in 5 block areas" in " ".join(readme.split())
     assert "differ by all records of one unit" in report
+    sims = topdown("export", release, "--to", "sims", "--out", land / "sims.txt", "--force")
+    assert sims.code == 0
+    assert "Statistical unit: person." in (land / "sims.txt").read_text()
 
 
 @pytest.mark.parametrize("size", [3, 4])

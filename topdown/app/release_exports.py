@@ -21,6 +21,7 @@ from topdown.app.read_release import Release
 from topdown.errors import CertificateError
 from topdown.formats import json_bytes
 from topdown.formats.caps import read_json
+from topdown.formats.common import PrivacyUnit
 from topdown.formats.strict_toml import exact_text
 from topdown.plan.settings import UNANSWERED
 from topdown.privacy.exact_values import significant
@@ -324,7 +325,7 @@ def sims_text(facts: Facts) -> str:
     known: dict[int, tuple[str, ...]] = {
         3: (
             f"{facts.warned}Data description: a {facts.kind}; {facts.covers}.",
-            f"Statistical unit: {facts.unit}.",
+            f"Statistical unit: {PrivacyUnit.read(facts.unit).record}.",
             f"Reference area: {facts.region or OPEN}.",
             f"Classification: {', '.join(facts.classes) or OPEN}.",
             f"Sector, population, coverage in time: {OPEN}.",
