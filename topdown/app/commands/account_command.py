@@ -11,7 +11,7 @@ from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column, bold, dim
 from topdown.errors import EXIT_OK, ConfigError
-from topdown.formats.common import USUAL_NEIGHBOURS, Neighbours
+from topdown.formats.common import USUAL_NEIGHBOURS
 from topdown.privacy.relation import RELATIONS, Relation
 
 
@@ -51,26 +51,14 @@ from topdown.privacy.relation import RELATIONS, Relation
 @click.option(
     "--digits", type=click.IntRange(6, 1000), default=17, show_default=True, help="Of the ball engines."
 )
-def account_command(
-    screen: Screen,
-    *,
-    rho: str | None,
-    neighbours: Neighbours,
-    dhc2020: bool,
-    proxy: bool,
-    epsilons: tuple[str, ...],
-    deltas: tuple[str, ...],
-    alphas: tuple[str, ...],
-    engine: str | None,
-    digits: int,
-) -> int:
+def account_command(screen: Screen, *, rho: str | None, dhc2020: bool, proxy: bool, **asked: Any) -> int:
     """Compute the exact privacy loss of composed measurements.
 
     rho is zCDP of the relation in --neighbours, as in a plan: a measurement's noise has variance 1/rho where a record
     is replaced, 1/(2 rho) where one is added or removed. Every answer is a pair of numbers with the exact value
     between them.
     """
-    alone = epsilons or alphas or neighbours != USUAL_NEIGHBOURS
+    alone = asked["epsilons"] or asked["alphas"] or asked["neighbours"] != USUAL_NEIGHBOURS
     if (rho is None) != dhc2020 or (proxy and not dhc2020) or (dhc2020 and alone):
         raise ConfigError(
             "give either --rho, or --dhc2020 with --delta and --proxy only",
@@ -78,19 +66,11 @@ def account_command(
             fix="see: topdown account --help",
         )
     if dhc2020:
-        document: dict[str, Any] = app.dhc2020_document(deltas or ("1e-10",), proxy=proxy)
+        document: dict[str, Any] = app.dhc2020_document(asked["deltas"] or ("1e-10",), proxy=proxy)
         screen.document(document)
         _show_dhc_losses(screen, document)
         return EXIT_OK
-    document = app.account_document(
-        rho or "",
-        neighbours=neighbours,
-        epsilons=epsilons,
-        deltas=deltas,
-        alphas=alphas,
-        engine=engine,
-        digits=digits,
-    )
+    document = app.account_document(rho or "", **asked)
     screen.document(document)
     _show_composition(screen, document)
     return EXIT_OK

@@ -419,26 +419,13 @@ def _borders_text(cut: CutAreas) -> str:
     is_flag=True,
     help="Tables too large for zeros: every cell whose interval is not 0 to 0, instead of counts above 0.",
 )
-def tables_command(
-    screen: Screen,
-    release: Path,
-    *,
-    out: Path,
-    by: tuple[str, ...],
-    levels: tuple[str, ...],
-    areas: Path | None,
-    names: Path | None,
-    coverage: str | None,
-    all_cells: bool,
-) -> int:
+def tables_command(screen: Screen, release: Path, *, out: Path, **which: Any) -> int:
     """Write tables of a release for ordinary programs.
 
     CSV with every area, names and intervals, a dictionary, codes, datapackage.json, and wide tables for maps. Reads
     published files only; costs no privacy.
     """
-    made = app.tables(
-        release, out, by=by, levels=levels, areas=areas, names=names, coverage=coverage, all_cells=all_cells
-    )
+    made = app.tables(release, out, **which)
     screen.document(made)
     n_tables = sum(not table.wide for table in made.tables)
     screen.last("Wrote ", bold(made.out), f": {n_tables:,} tables, {made.n_files:,} files")

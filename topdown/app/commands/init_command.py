@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -121,15 +121,11 @@ def init_command(
     *,
     records: str,
     leaves: str,
-    schema: str | None,
-    settings: str | None,
-    codes: Path | None,
-    ask_labels: bool,
-    no_count: bool,
     levels: str,
     out: Path,
     registry: Path | None,
     force: bool,
+    **words: Any,
 ) -> int:
     """Write a complete, commented run file.
 
@@ -137,7 +133,8 @@ def init_command(
     are read, but for --ask-labels: labels come from a bundled schema, from --codes or from your answers, levels from
     you. Columns of the levels are looked for in the leaves. Answers only a person can give are marked "?".
     """
-    if codes is not None and ask_labels:
+    asked = _Asked(app.levels_asked(levels), out, **words)
+    if asked.codes is not None and asked.ask_labels:
         raise click.UsageError("labels come from --codes or from --ask-labels, not from both")
     for option, text in (("--records", records), ("--leaves", leaves)):
         checked_path(text, option)
@@ -147,7 +144,6 @@ def init_command(
     refuse_release(out, "--out")
     if registry is None and near.is_dir() and not os.access(near, os.W_OK):
         registry = out.parent
-    asked = _Asked(schema, settings, codes, ask_labels, app.levels_asked(levels), out, no_count)
     files, told = _drafted(screen, asked, secret, public, registry)
     files[out] = app.with_ledger_id(out, files[out])
     makes_ledger = registry is not None or near.is_dir()
@@ -191,12 +187,12 @@ def init_command(
 class _Asked:
     """What the options say."""
 
+    levels: dict[str, str]
+    out: Path
     schema: str | None
     settings: str | None
     codes: Path | None
     ask_labels: bool
-    levels: dict[str, str]
-    out: Path
     no_count: bool
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -51,27 +51,14 @@ if TYPE_CHECKING:
     help="Level names, root first; default: the settings'. county:10000000 makes the first county that large.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
-def synth_command(
-    screen: Screen,
-    run: Path | None,
-    *,
-    out: Path,
-    people: int,
-    schema: str,
-    seed: int,
-    settings: str,
-    levels: str,
-    force: bool,
-) -> int:
+def synth_command(screen: Screen, run: Path | None, *, out: Path, levels: str, **how: Any) -> int:
     """Write made-up records and areas to practise with.
 
     With a run file: records for its own areas and public facts, to try its plan on. The same options give the same
     tables on every machine. Nobody in them is real.
     """
     names = tuple(name.strip() for name in levels.split(",") if name.strip())
-    made = topdown.synth(
-        out, run=run, people=people, schema=schema, seed=seed, settings=settings, levels=names, force=force
-    )
+    made = topdown.synth(out, run=run, levels=names, **how)
     screen.document(
         Synth(
             records=str(made.records),
@@ -144,12 +131,9 @@ def simulate_command(
     *,
     truth: Path,
     out: Path,
-    seed: int | None,
-    replicates: int,
     workers: int | None,
-    keep: bool,
     page: Path | None,
-    truth_is_public: str,
+    **how: Any,
 ) -> int:
     """Show the error that releases of a plan would have.
 
@@ -158,17 +142,7 @@ def simulate_command(
     if page is not None:
         refuse_existing(page, force=False)
     with follow(screen) as progress:
-        made = topdown.simulate(
-            source,
-            truth,
-            seed=seed,
-            replicates=replicates,
-            workers=workers or cores(),
-            truth_is_public=truth_is_public,
-            out=out,
-            keep=keep,
-            report=progress,
-        )
+        made = topdown.simulate(source, truth, out=out, workers=workers or cores(), report=progress, **how)
     if page is not None:
         app.write_simulation(made, page)
     screen.document(made)

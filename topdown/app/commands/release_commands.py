@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -229,21 +229,7 @@ def measure_command(
 )
 @solving_options(*SOLVING)
 @published_options
-def resolve_command(
-    screen: Screen,
-    release: Path,
-    *,
-    out: Path,
-    settings: str | None,
-    targets: Targets | None,
-    coverage: str | None,
-    name: str,
-    ledger: Path | None,
-    registry: Path | None,
-    solving: Solving,
-    csv: bool,
-    language: str | None,
-) -> int:
+def resolve_command(screen: Screen, release: Path, *, out: Path, solving: Solving, **how: Any) -> int:
     """Solve the measurement of a release in another way.
 
     Draws no noise, charges nothing and opens no confidential file: the same noisy
@@ -253,19 +239,6 @@ def resolve_command(
     screen.say(f"Solves the measurement of {release} in another way. Nothing is drawn or charged.")
     screen.blank()
     with follow(screen) as progress:
-        made = topdown.resolve(
-            release,
-            out,
-            settings=settings,
-            targets=targets,
-            coverage=coverage,
-            name=name,
-            ledger=ledger,
-            registry=registry,
-            workers=executor,
-            csv=csv,
-            language=language,
-            report=progress,
-        )
+        made = topdown.resolve(release, out, workers=executor, report=progress, **how)
     show_release(screen, made)
     return EXIT_OK

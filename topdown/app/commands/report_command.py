@@ -73,11 +73,10 @@ def report_command(
     release: Path,
     *,
     out: Path,
-    language: str,
-    force: bool,
     check: bool,
     boundaries: Path | None,
     boundary_key: str,
+    **how: Any,
 ) -> int:
     """Write a report of a release or choice for people, as one HTML file.
 
@@ -88,9 +87,7 @@ def report_command(
     if check:
         found = app.check_report(release, out, boundaries=boundaries, boundary_key=boundary_key)
         return show_report_check(screen, found, out)
-    made = app.write_report(
-        release, out, language=language, force=force, boundaries=boundaries, boundary_key=boundary_key
-    )
+    made = app.write_report(release, out, boundaries=boundaries, boundary_key=boundary_key, **how)
     same = "" if boundaries is None else f" --boundaries {boundaries} --boundary-key {boundary_key}"
     return show_report(screen, made, f"topdown report {release}{same}")
 
