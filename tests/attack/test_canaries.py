@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.helpers import attacked
-from tests.helpers.attacked import TOY, TOY_BLOCKS, body_of, shipped, topdown
+from tests.helpers.attacked import TOY, TOY_BLOCKS, body_of, shipped
+from tests.helpers.commands import topdown
 
 COUNTS = (654_321, 543_219)  # of two cells; nothing public adds up to them
 TEXT = "canary-4f1d9c"

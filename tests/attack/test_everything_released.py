@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.helpers.attacked import topdown
 from tests.helpers.attacked_land import MORE, make_extended, release, toy_run
 from tests.helpers.attacker import Attacker
 from tests.helpers.attacker_judge import against
+from tests.helpers.commands import topdown
 from tests.helpers.published import Document, read_step
 
 

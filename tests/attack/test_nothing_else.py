@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.attacked import topdown
 from tests.helpers.attacked_land import MORE, PEOPLE, make_extended, release, toy_run
 from tests.helpers.attacker import Attacker
+from tests.helpers.commands import topdown
 from tests.helpers.folders import files
 from tests.helpers.published import read_step
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import attacked
-from tests.helpers.attacked import BLOCKS, CENSUS, body_of, columns_of, shipped, topdown, without_exact
+from tests.helpers.attacked import BLOCKS, CENSUS, body_of, columns_of, shipped, without_exact
 from tests.helpers.attacked_land import make_extended, release, toy_run
 from tests.helpers.attacker import Attacker
 from tests.helpers.attacker_judge import beaten
+from tests.helpers.commands import topdown
 from tests.helpers.published import Document
 
 RELATIONS = ("bounded", "add_remove")

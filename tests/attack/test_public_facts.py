@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import attacked
-from tests.helpers.attacked import BASIS, TOY, TOY_BLOCKS, body_of, shipped, topdown, without_exact
+from tests.helpers.attacked import BASIS, TOY, TOY_BLOCKS, body_of, shipped, without_exact
 from tests.helpers.attacked_land import PEOPLE, release
 from tests.helpers.attacker_judge import beaten
+from tests.helpers.commands import topdown
 from tests.helpers.published import Document
 
 HOME, DORMITORY, BARRACKS = ('dwelling = ["' + name + '"]' for name in ("home", "dormitory", "barracks"))

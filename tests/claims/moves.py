@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shutil
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pgsr.cli import main as pgsr_main
 from tests.claims.world import COPY, ELSEWHERE, LIMIT, Pair, World
-from tests.helpers.attacked import Said, topdown
+from tests.helpers.commands import Said, pgsr, topdown
 from tests.helpers.killed import is_killed
 from tests.helpers.small_release import edit_table, reseal
 
@@ -36,14 +33,6 @@ class Move:
     act: Callable[[World], Said | None]
     forges: bool = False
     of_disk: bool = False
-
-
-def pgsr(*arguments: object) -> Said:
-    """Run the command line of group sizes in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = pgsr_main([str(a) for a in arguments])
-    return Said(code, out.getvalue(), err.getvalue())
 
 
 def _in_office(name: str) -> Callable[[World], Path]:

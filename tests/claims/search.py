@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.claims.moves import BY_NAME, STARTS, Move, begin, pgsr
 from tests.claims.world import COST, DELTA, LIMIT, OFFICE, Seen, World
-from tests.helpers.attacked import Said, topdown
+from tests.helpers.commands import Said, topdown
 
 STATED_IN_FULL, WITHIN_LIMIT = "stated in full", "within the limit"
 VERIFIED, ANSWERED = "verified as finished", "answered"

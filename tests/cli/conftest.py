@@ -1,8 +1,6 @@
 """A small census on disk, the command line run in this process, and a judge of JSON documents."""
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,7 @@ import pytest
 
 from pgsr.cli import main as pgsr_main
 from pgsr.formats import document_schema as pgsr_schema
-from tests.helpers.commands import run_pgsr
+from tests.helpers.commands import Said, run_pgsr
 from tests.helpers.runs import init_run
 from tests.helpers.schemas import problems
 from topdown.cli import main
@@ -34,20 +32,6 @@ PERSONS = "geocode,dwelling,sex,age,count\n" + "".join(
         (4, "home,male,65_plus,4"),
     )
 )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a command did."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The one JSON document on stdout."""
-        return json.loads(self.out)
 
 
 def write_toy(folder: Path, edit: Callable[[str], str] = lambda text: text) -> Path:
@@ -81,12 +65,12 @@ def _screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.chdir(tmp_path)
 
-    def of(program: Callable[[list[str]], int]) -> Callable[..., Outcome]:
-        def run(*arguments: object, width: int = 80) -> Outcome:
+    def of(program: Callable[[list[str]], int]) -> Callable[..., Said]:
+        def run(*arguments: object, width: int = 80) -> Said:
             monkeypatch.setenv("COLUMNS", str(width))
             code = program([str(a) for a in arguments])
             said = capsys.readouterr()
-            return Outcome(code, said.out, said.err)
+            return Said(code, said.out, said.err)
 
         return run
 
@@ -94,13 +78,13 @@ def _screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.fixture
-def topdown(_screen) -> Callable[..., Outcome]:
+def topdown(_screen) -> Callable[..., Said]:
     """Run a topdown command in this process, in an empty folder, on a screen of a given width."""
     return _screen(main)
 
 
 @pytest.fixture
-def pgsr_cli(_screen) -> Callable[..., Outcome]:
+def pgsr_cli(_screen) -> Callable[..., Said]:
     """Run a pgsr command in the same way."""
     return _screen(pgsr_main)
 

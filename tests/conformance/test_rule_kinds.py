@@ -5,9 +5,7 @@ Kinds, examples and plain arithmetic are those of `tests/helpers/rule_twins.py`.
 
 import csv
 import gzip
-import io
 import json
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,12 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers import policies
+from tests.helpers.commands import topdown
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.rule_twins import CLOSING, NO_END, TWINS, example
 from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal
 from topdown.app import RunOptions, generate_release
-from topdown.cli import main
 from topdown.errors import ConfigError, DataError
 from topdown.model import KINDS, LeafRule
 from topdown.plan import prepare
@@ -92,10 +90,9 @@ def test_a_release_keeps_it(kind: str) -> None:
     assert rows
     assert broken_by(found, kind, rows) == []
     for words in (("plan", "run.toml", "--details"), ("implied", "own.toml", "--schema", "toy", "--json")):
-        out = io.StringIO()
-        with redirect_stdout(out):
-            assert main([str(found.folder / w) if w.endswith(".toml") else w for w in words]) == 0
-        assert f"one of {kind}" in " ".join(out.getvalue().split())
+        said = topdown(*(found.folder / w if w.endswith(".toml") else w for w in words))
+        assert said.code == 0
+        assert f"one of {kind}" in " ".join(said.out.split())
 
 
 @pytest.mark.parametrize("kind", TWINS)

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.helpers.attacked import TOY, body_of, shipped, topdown, write_leaves, write_run
+from tests.helpers.attacked import TOY, body_of, shipped, write_leaves, write_run
+from tests.helpers.commands import topdown
 from tests.helpers.ledgers import n_intents
 from tests.helpers.policy_texts import exact
 

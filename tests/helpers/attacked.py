@@ -1,20 +1,16 @@
 """Small censuses under every shipped policy, to be attacked: public files, run files, and the product's own screens."""
 
 import csv
-import io
-import json
 import re
 import tomllib
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.helpers import rule_twins
 from tests.helpers.attacker import Attacker
+from tests.helpers.commands import topdown
 from tests.helpers.published import read_plan, read_step
 from tests.helpers.runs import run_text
-from topdown.cli import main
 
 TOP = Path(__file__).resolve().parents[2]
 BASIS = 'legal_basis = "made up"\n'
@@ -26,28 +22,6 @@ BLOCKS = tuple(
     for code in ("0010001001001", "0010001001002", "0010001002001", "0010002001001", "0030001001001")
 )
 TOY_BLOCKS = ("111", "112", "113", "121")
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command did."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The one JSON document on stdout."""
-        return json.loads(self.out)
-
-
-def topdown(*arguments: object) -> Said:
-    """Run the command line as an office would, in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = main([str(a) for a in arguments])
-    return Said(code, out.getvalue(), err.getvalue())
 
 
 def shipped(kind: str, name: str) -> str:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.helpers import attacked
-from tests.helpers.attacked import TOY, TOY_BLOCKS, body_of, shipped, topdown, without_exact
+from tests.helpers.attacked import TOY, TOY_BLOCKS, body_of, shipped, without_exact
+from tests.helpers.commands import topdown
 from tests.helpers.extension import INVARIANTS, LEVEL, SCHEMA
 
 MORE = "more"

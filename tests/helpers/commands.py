@@ -1,20 +1,53 @@
 """Command lines run in this process, or on a terminal of their own."""
 
 import fcntl
+import io
+import json
 import os
 import pty
 import select
 import subprocess
 import termios
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pytest
 
-from pgsr.cli import main
+from pgsr.cli import main as pgsr_main
+from topdown.cli import main
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The one JSON document on stdout."""
+        return json.loads(self.out)
+
+
+def _run(program: Callable[[list[str]], int], *arguments: object) -> Said:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = program([str(a) for a in arguments])
+    return Said(code, out.getvalue(), err.getvalue())
+
+
+topdown, pgsr = partial(_run, main), partial(_run, pgsr_main)
+"""Run a command line as an office would, in this process."""
 
 
 def run_pgsr(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     """Run a command line of pgsr; return exit code, stdout and stderr."""
-    code = main([str(argument) for argument in arguments])
+    code = pgsr_main([str(argument) for argument in arguments])
     shown = capsys.readouterr()
     return code, shown.out, shown.err
 

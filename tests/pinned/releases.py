@@ -10,7 +10,8 @@ import numpy as np
 
 from pgsr.cli import main as pgsr_main
 from tests.helpers import policy_texts
-from tests.helpers.attacked import body_of, topdown, write_run
+from tests.helpers.attacked import body_of, write_run
+from tests.helpers.commands import topdown
 from tests.helpers.extension import write_land
 from tests.helpers.odd_plans import write_odd_run
 from tests.pinned.seeded import in_sections, seeded

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.attacked import topdown
+from tests.helpers.commands import topdown
 from tests.helpers.ledgers import n_intents
 from tests.helpers.odd_extensions import write_odd_extension
 from tests.helpers.odd_plans import write_odd_run

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers.attacked import shipped, topdown
+from tests.helpers.attacked import shipped
+from tests.helpers.commands import topdown
 from tests.helpers.extension import make_land
 from tests.helpers.ledgers import n_intents
 from tests.helpers.solved import solve_release
