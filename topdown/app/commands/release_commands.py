@@ -31,7 +31,6 @@ from topdown.errors import EXIT_OK
 
 if TYPE_CHECKING:
     from topdown import GenerateResult
-    from topdown.formats.common import Targets
 
 published_options = with_options(
     click.option("--csv", is_flag=True, help="Also write one row a record as CSV."),
