@@ -8,6 +8,7 @@ ctypedef const unsigned char[::1] Bytes
 ctypedef const long long[:, ::1] IntTable
 ctypedef const unsigned char[:, ::1] BoolTable
 ctypedef const float[:, ::1] SingleTable
+ctypedef const int[:, ::1] ShortTable
 ctypedef const double[:, ::1] FloatTable
 ctypedef const double[:, :, ::1] FloatStack
 

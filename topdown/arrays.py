@@ -20,6 +20,7 @@ Whole = int
 IntTable = NDArray[np.int64]
 BoolTable = NDArray[np.bool_]
 SingleTable = NDArray[np.float32]
+ShortTable = NDArray[np.int32]
 FloatTable = NDArray[np.float64]
 FloatStack = NDArray[np.float64]
 """In a kernel arrays of two and three indices; those above have one."""

@@ -233,7 +233,7 @@ def test_a_split_of_a_wide_schema_forms_no_matrix(tmp_path: Path) -> None:
     rows = PassRows(
         level.passes[-1], True, cells, None, table, cells, FixedTable.none(n, 1).floats(), allowed, True
     )
-    assert isinstance(OwnObjective(np.zeros((width, 1))).quadratic(level, rows), Structured)
+    assert isinstance(OwnObjective(np.zeros((1, width), dtype=np.int32)).quadratic(level, rows), Structured)
 
 
 def test_answers_that_cross_are_few_or_the_matrix_is_formed() -> None:

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
         group_sums,
         occurring,
     )
-    from topdown.solve.kernels_shared import gram, has_negative_cycle, leave_gap, worst_violation
+    from topdown.solve.kernels_shared import (
+        gram,
+        has_negative_cycle,
+        leave_gap,
+        linear_term,
+        separating_weight,
+        worst_violation,
+    )
     from topdown.solve.lattice import Lattice, information, make_lattice, product_query
     from topdown.solve.least_squares.kernels_admm import project_base, project_segments
     from topdown.solve.noisy_answers import (

@@ -21,7 +21,7 @@ from topdown.formats.release_documents import TreeEstimate
 from topdown.model import refines
 from topdown.plan import LevelPlan, Pass, Plan
 from topdown.solve.group_constraints import FixedTable, occurring
-from topdown.solve.kernels_shared import gram
+from topdown.solve.kernels_shared import gram, linear_term, separating_weight
 from topdown.solve.least_squares import MOST_CROSSING, Dense, Partition, PerChild, Structured
 from topdown.solve.noisy_answers import NoisyAnswers
 from topdown.solve.release_facts import LevelModel
@@ -111,7 +111,7 @@ class OwnStatistics:
     def split(self, level_index: int, first_node: int, last_node: int) -> tuple[Ints, Objective]:
         """Return the measured nodes and what their own answers ask for."""
         nodes, answers = self.answers.answers(level_index, first_node, last_node)
-        return nodes, OwnObjective(np.ascontiguousarray(answers.T, dtype=np.float64))
+        return nodes, OwnObjective(np.ascontiguousarray(answers, dtype=np.int32))
 
     def anew(self, answers: NoisyAnswers) -> OwnStatistics:
         """Return those of other answers."""
@@ -143,10 +143,10 @@ class OwnObjective:
     """The children's own noisy answers.
 
     Args:
-        answers: float64 (n_answers_of_all_queries, m).
+        answers: int32 (m, n_answers_of_all_queries), as they are measured.
     """
 
-    answers: Floats
+    answers: NDArray[np.int32]
 
     @cached_property
     def _cells(self) -> dict[tuple[int, ...], CellFit]:
@@ -155,7 +155,7 @@ class OwnObjective:
 
     def keep(self, children: NDArray[np.bool_]) -> OwnObjective:
         """Return the answers of some of the children."""
-        return self if children.all() else OwnObjective(np.ascontiguousarray(self.answers[:, children]))
+        return self if children.all() else OwnObjective(self.answers[children])
 
     def quadratic(self, level: LevelModel, rows: PassRows) -> Dense | Structured:
         """Return the weighted distance from the answers of the pass's queries.
@@ -165,41 +165,42 @@ class OwnObjective:
         """
         step, table, first = rows.step, rows.table, rows.first
         chosen = np.array([level.query_names.index(name) for name in step.queries])
-        labels = np.ascontiguousarray(level.labels[chosen][:, rows.cells])
-        weights = level.weights[chosen]
+        labels = np.take(level.labels[chosen], rows.cells, axis=1)
+        weights, offsets = level.weights[chosen], level.offsets[chosen]
         direct = rows.last or all(refines(table, query) for query in labels)
-        at = labels[:, first] if direct else labels
-        places = level.offsets[chosen][:, None] + at
+        at = np.take(labels, first, axis=1) if direct else labels
         wide = level.labels.shape[1] > WIDE_CELLS and at.shape[1] > FEW_ROWS
         if direct and rows.plain and wide:
-            found = structured_quadratic(at, places, weights, self.answers)
+            found = structured_quadratic(at, offsets[:, None] + at, weights, self.answers.T)
             if found is not None:
                 return found
         if not direct:
             key = tuple(chosen.tolist())
             if key not in self._cells:
-                linear = np.einsum("q,qnm->nm", weights, self.answers[places])
+                linear = linear_term(labels, offsets, weights, self.answers)
                 self._cells[key] = CellFit.of(step.table, gram(labels, weights), linear)
             return self._cells[key].margin(table, first)
-        g = np.einsum("q,qnm->nm", weights, self.answers[places])
-        hessian = gram(np.ascontiguousarray(at), weights)
-        separate = [
-            float(weight) for weight, here in zip(weights, at, strict=True) if np.bincount(here).max() == 1
-        ]
-        return Dense(hessian, g, sum(separate), float(weights.min()))
+        g = linear_term(at, offsets, weights, self.answers)
+        return Dense(gram(at, weights), g, separating_weight(at, weights), float(weights.min()))
 
 
-def structured_quadratic(at: Ints, places: Ints, weights: Floats, answers: Floats) -> Structured | None:
+def structured_quadratic(
+    at: Ints, places: Ints, weights: Floats, answers: Floats | NDArray[np.int32]
+) -> Structured | None:
     """Return the weighted distance as queries that partition the rows; None where its steps would be no quicker.
 
     Args:
         at: int64 (n_queries, n), answer of each row. places: the same, among all answers.
-        weights: (n_queries,). answers: of all queries, (n_answers, m).
+        weights: (n_queries,). answers: of all queries, (n_answers, m), whole or not.
     """
     queries, n, crossing = [], at.shape[1], 0
     for labels, where, weight in zip(at, places, weights, strict=True):
         _, first, label = np.unique(labels, return_index=True, return_inverse=True)
-        queries.append(Partition(label.reshape(-1), np.full(len(first), weight), answers[where[first]]))
+        queries.append(
+            Partition(
+                label.reshape(-1), np.full(len(first), weight), answers[where[first]].astype(np.float64)
+            )
+        )
         crossing += len(first) if len(first) < n else 0
     alone = any(len(query.weight) == n for query in queries)
     few = crossing <= min(n // CROSSING, MOST_CROSSING)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         solve_root,
     )
     from topdown.solve.least_squares.admm import Iterate, run
+    from topdown.solve.least_squares.dense_steps import DenseStep, solve_small
     from topdown.solve.least_squares.interior_point import StandardForm, polish, standard_form
     from topdown.solve.least_squares.kernels_tree import apply_tree, project_from
     from topdown.solve.least_squares.lattice_step import LatticeQuadratic, LatticeStep

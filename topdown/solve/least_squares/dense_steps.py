@@ -6,9 +6,53 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from topdown.arrays import Floats
-from topdown.solve.least_squares.admm import Iterate, PenaltySchedule, Step
+from topdown.solve.kernels_shared import solve_small_split
+from topdown.solve.least_squares.admm import (
+    SMALL,
+    SMALL_FINISH,
+    TOLERANCE_PERSONS,
+    Iterate,
+    PenaltySchedule,
+    Step,
+)
 from topdown.solve.least_squares.kernels_admm import Frame, State, matrix_steps
+from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
 from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Solution
+
+SMALL_ROWS = 96  # of a split whose matrix is inverted sooner than a library is called
+
+
+def solve_small(problem: Problem) -> tuple[Solution, float] | None:
+    """Solve a small split on a dense matrix in one compiled call; returns it and its residual in persons.
+
+    Returns:
+        None for any other problem, and where the first point that ADMM holds for solved is not certified.
+    """
+    n, m = problem.shape
+    quadratic, fixed = problem.quadratic, problem.fixed
+    if not isinstance(quadratic, Dense) or n > SMALL_ROWS or n * n * m > SMALL or m < 2:
+        return None
+    if problem.bounds.n_groups or len(problem.compared.rows):
+        return None
+    found = solve_small_split(
+        quadratic.hessian,
+        quadratic.g,
+        quadratic.curvature if quadratic.curvature > 0 else quadratic.scale,
+        problem.sums,
+        problem.pointers,
+        problem.allowed.reshape(-1),
+        fixed.of,
+        fixed.answers,
+        TOLERANCE_PERSONS,
+        SMALL_PACE,
+    )
+    if found is None:
+        return None
+    z, multipliers, steps = found
+    bounds, rules = np.zeros((0, m)), np.zeros((0, m))
+    solution = Solution(z, multipliers, bounds, rules, steps)
+    residual = residual_persons(problem, solution, strict=True)
+    return (solution, residual) if residual <= TARGET_PERSONS else None
 
 
 class DenseStep(Step):
@@ -90,6 +134,7 @@ class DenseStep(Step):
         return Solution(at.z.copy(), fixed, bound, rho * self.row_ratio[:, None] * at.t, taken)
 
 
+SMALL_PACE = np.array([DenseStep.pace.steps, DenseStep.pace.balance, SMALL_FINISH])
 ROUNDS = 10
 
 

@@ -23,7 +23,7 @@ from topdown.solve.backends.scipy_programs import minimise_linear
 from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
 from topdown.solve.least_squares.active_set import blas_threads, is_root, solve_root
-from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep
+from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep, solve_small
 from topdown.solve.least_squares.interior_point import standard_form
 from topdown.solve.least_squares.lattice_step import LatticeQuadratic, LatticeStep
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
@@ -102,7 +102,7 @@ def _by_newton_or_admm(
         found, residual = solve_root(problem)
         if residual <= TARGET_PERSONS:
             return found, residual
-    return _by_admm(problem, most_steps, power, near)
+    return solve_small(problem) or _by_admm(problem, most_steps, power, near)
 
 
 def _by_admm(
