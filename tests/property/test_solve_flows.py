@@ -190,7 +190,8 @@ def test_no_network_has_more_nodes_than_planned_for(policy: str, seed: int) -> N
         for depth in range(2):
             for parent in parents:
                 if len(descent.facts.open_children(depth, parent.index)) > 1:
-                    split, index = descent.open_split(depth, parent)
+                    index = descent.facts.open_children(depth, parent.index)
+                    split, index = descent.open_split(depth, parent, index)
                     problems.append((depth + 1, descent.solve_split(depth + 1, split, index, Tally())[0]))
             parents = [child for parent in parents for child in descent.children(depth, parent, Tally())]
     plan, geography = census.context.plan, census.context.geography

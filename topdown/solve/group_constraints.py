@@ -260,8 +260,9 @@ def occurring(codes: Ints) -> tuple[Ints, Ints]:
 def group_sums(values: NDArray[Number], group: Ints, n_groups: int) -> NDArray[Number]:
     """Add the rows of `values` by group; rows with group -1 are left out."""
     out = np.zeros((n_groups, values.shape[1]), dtype=values.dtype)
-    inside = group >= 0
-    np.add.at(out, group[inside], values[inside])
+    if n_groups:
+        inside = group >= 0
+        np.add.at(out, group[inside], values[inside])
     return out
 
 

@@ -151,7 +151,8 @@ class LevelRows:
     def codes_in(self, k: int) -> list[str]:
         """Return the geocodes of the nodes of a row group."""
         nodes = self.measured[self.first[k] : self.first[k + 1]] - self.measured[0]
-        return [self.codes[i] for i in nodes.tolist()]
+        here = list(self.codes[int(nodes[0]) : int(nodes[-1]) + 1])
+        return [here[i] for i in (nodes - nodes[0]).tolist()]
 
 
 @final

@@ -111,7 +111,8 @@ class ReleaseFacts:
     def may_hold(self, depth: int, nodes: Ints, cells: Ints) -> Bools:
         """Tell where some nodes may hold records, bool (n_nodes, n_cells)."""
         is_open = self.constraints.numbers.open[depth][nodes][:, self.levels[depth].class_of_cell[cells]]
-        return np.asarray(is_open & self.constraints.exact_at(depth).may_hold(nodes, cells))
+        exact = self.constraints.exact_at(depth)
+        return np.asarray(is_open & exact.may_hold(nodes, cells) if exact.answers.shape[1] else is_open)
 
     def open_children(self, depth: int, parent: int) -> Ints:
         """Return the children of a node of a level that may hold any record."""

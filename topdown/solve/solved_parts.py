@@ -200,8 +200,10 @@ def pack_nodes(nodes: Sequence[Node]) -> PackedRows:
     none = np.zeros(0, dtype=np.int64)
     cell = np.concatenate([none, *(n.cells for n in nodes)])
     count = np.concatenate([none, *(n.counts for n in nodes)])
-    order = np.lexsort((cell, node))
-    return PackedRows(*(narrow(column[order]) for column in (node, cell, count)))
+    if ((np.diff(node) < 0) | ((np.diff(node) == 0) & (np.diff(cell) < 0))).any():
+        order = np.lexsort((cell, node))
+        node, cell, count = node[order], cell[order], count[order]
+    return PackedRows(*(narrow(column) for column in (node, cell, count)))
 
 
 def concatenate_rows(parts: Sequence[PackedRows]) -> PackedRows:

@@ -285,8 +285,10 @@ def _pass_problem(
         fixed = split.family.exact.floats() if beside else FixedTable.none(n, m).floats()
     else:
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
-    soft = level.comparisons[:, split.cells[at]][: None if over_persons else 0]
-    bounds, fixed = bounds.at(at).with_single_values_fixed(fixed.at(at))
+    soft = level.comparisons[: None if over_persons else 0, split.cells[at]]
+    if not (last and at is first):  # else rows are the cells as they are
+        bounds, fixed = bounds.at(at), fixed.at(at)
+    bounds, fixed = bounds.with_single_values_fixed(fixed)
     problem = Problem(
         quadratic=quadratic,
         pointers=pointers,

@@ -148,14 +148,17 @@ class TopDownSolver(TreeSolver):
         index = self.facts.open_children(depth, parent.index)
         if len(index) == 1:
             return [replace(parent, index=int(index[0]))]
-        split, index = self.open_split(depth, parent)
+        split, index = self.open_split(depth, parent, index)
         counts = self.solve_split(depth + 1, split, index, tally)[1].counts
         return nodes_with_records(parent.cells, counts, index)
 
-    def open_split(self, depth: int, parent: Node) -> tuple[Split, Ints]:
-        """Return what is to be solved below one node, and the indices of the children that may hold records."""
-        first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2]
-        facts, index = self.facts, self.facts.open_children(depth, parent.index)
+    def open_split(self, depth: int, parent: Node, index: Ints) -> tuple[Split, Ints]:
+        """Return what is to be solved below one node, and the indices of the children that may hold records.
+
+        Args:
+            depth, parent: level and table of the node. index: of its children that public facts leave open.
+        """
+        facts, (first, last) = self.facts, self.context.geography.child_pointers[depth][parent.index :][:2]
         measured, objective = self.statistics.split(depth + 1, int(first), int(last))
         if not np.array_equal(measured, index):
             raise InfeasibleError("measurements are missing for some areas", code="I011")
@@ -198,7 +201,7 @@ class TopDownSolver(TreeSolver):
             estimate=fractional,
             allowed=split.allowed,
             sums=split.sums,
-            chain=np.stack([table[split.cells] for table in chain.tables]),
+            chain=np.take(chain.stacked, split.cells, axis=1),
             weights=chain.weights,
             totals=family.totals,
             exact=family.exact,
@@ -258,11 +261,12 @@ def compare_split(solver: TopDownSolver, depth: int, parent: Node | None, publis
         parent: its published table; None to judge the top node itself, then `published` holds just that.
         published: the published tables of its children.
     """
-    if parent is not None and len(index := solver.facts.open_children(depth, parent.index)) < 2:
+    index = np.zeros(0, dtype=np.int64) if parent is None else solver.facts.open_children(depth, parent.index)
+    if parent is not None and len(index) < 2:
         strange = any(node.index not in index for node in published)
         return GapReport(sum(len(node.cells) for node in published), NOWHERE) if strange else GapReport()
     try:
-        split, index = solver.open_root() if parent is None else solver.open_split(depth, parent)
+        split, index = solver.open_root() if parent is None else solver.open_split(depth, parent, index)
         if not len(split.cells):
             return GapReport(sum(len(node.cells) for node in published), NOWHERE if published else "")
         level = 0 if parent is None else depth + 1

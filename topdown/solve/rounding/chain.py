@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -35,6 +36,11 @@ class RoundingChain:
     weights: tuple[int, ...]
     exact_place: int | None = None
     crossed: bool = False
+
+    @cached_property
+    def stacked(self) -> Ints:
+        """The tables as rows, int64 (n_tables, n_cells)."""
+        return np.stack(self.tables)
 
 
 class NoFlowReason(StrEnum):

@@ -58,7 +58,7 @@ class RoundingProblem:
 
     def excess(self, counts: Ints) -> int:
         """Return by how many records a table breaks the soft rules in all."""
-        return int(np.maximum(self.comparisons @ counts - self.most, 0).sum())
+        return int(np.maximum(self.comparisons @ counts - self.most, 0).sum()) if len(self.most) else 0
 
     @property
     def is_flow(self) -> bool:
