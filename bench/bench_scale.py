@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-STAGES = ("prepare", "rehearse", "measure", "solve", "publish", "certify")
+STAGES = ("prepare", "preflight", "measure", "solve", "publish", "certify")
 
 
 def tree_pss(root: int) -> int:
