@@ -2,12 +2,14 @@
 
 Run: `python -m bench.bench_beside_older CHECKOUT [ROW ...]`, where CHECKOUT has its own `.venv/bin/topdown`; without
 rows all of them. Each command runs once in both checkouts uncounted, then they take turns three times; medians and
-their ratio, children included, one worker. Real blocks of Rhode Island are read from ../shared.
+their ratio, children included, one worker; memory of the largest process. Real blocks of Rhode Island are read from
+../shared.
 """
 
 from __future__ import annotations
 
-import resource
+import os
+import re
 import statistics
 import subprocess
 import sys
@@ -15,6 +17,8 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.helpers.country import LEVELS, write_country
 
 HERE = Path(__file__).resolve().parents[1]
 DATA = HERE.parent / "shared" / "data" / "rhode_island_2010"
@@ -29,9 +33,12 @@ class Checkout:
 
     def topdown(self, *arguments: object) -> str:
         """Run a command (CalledProcessError if it fails) and return what it says."""
-        command = [str(self.folder / ".venv" / "bin" / "topdown"), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=True)
-        return done.stdout
+        command = self.command(*arguments)
+        return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=True).stdout
+
+    def command(self, *arguments: object) -> list[str]:
+        """Return the words of a command of this version."""
+        return [str(self.folder / ".venv" / "bin" / "topdown"), *map(str, arguments)]
 
     def offers(self, command: str, option: str) -> bool:
         """Tell whether a command of this version has an option."""
@@ -46,6 +53,22 @@ def rhode_island(settings: str) -> Callable[[Checkout, Path], list[object]]:
         files = ["--records", DATA / "persons.csv.gz", "--leaves", DATA / "blocks.csv.gz"]
         registry = ["--registry", folder] if checkout.offers("init", "--registry") else []
         checkout.topdown("init", "--settings", settings, *files, "--out", run, *registry)
+        return ["generate", run, "--out", folder / "release", "--yes", "--workers", 1]
+
+    return set_up
+
+
+def own_schema(ages: int, settlements: int, targets: str) -> Callable[[Checkout, Path], list[object]]:
+    """Return what drafts all files for 425,000 made-up people of 96 times `ages` cells; see `rhode_island`."""
+
+    def set_up(checkout: Checkout, folder: Path) -> list[object]:
+        write_country(folder, 425_000, settlements, ages=ages)
+        run, codes = folder / "run.toml", ["--codes", folder / "codes.csv", "--levels", ",".join(LEVELS)]
+        tables = ["--records", folder / "people.csv", "--leaves", folder / "places.csv", "--no-count"]
+        registry = ["--registry", folder] if checkout.offers("init", "--registry") else []
+        checkout.topdown("init", *codes, *tables, "--out", run, *registry)
+        fitted = f'[estimates]\ntargets = "{targets}"\n'
+        run.write_text(re.sub(r"\[estimates\]\n(targets = .*\n)?", fitted, run.read_text()))
         return ["generate", run, "--out", folder / "release", "--yes", "--workers", 1]
 
     return set_up
@@ -85,28 +108,35 @@ ROWS = {
     "marginal_first": rhode_island("pl94_2020_marginal_first"),
     "verify": verified("pl94_2020_marginal_first"),
     "tree": rhode_island("pl94_2020_tree"),
+    "own_plain": own_schema(100, 900, "own"),
+    "own_tree": own_schema(105, 574, "tree"),  # 710 areas
     "extension_20k": extension(20_000),
     "extension_100k": extension(100_000),
 }
 
 
-def seconds(checkout: Checkout, row: str) -> float:
-    """Return the CPU seconds of a row's command, its processes included."""
+def taken(checkout: Checkout, row: str) -> tuple[float, float]:
+    """Return the CPU seconds of a row's command, its processes included, and the largest one's gigabytes."""
     with tempfile.TemporaryDirectory() as name:
-        command = ROWS[row](checkout, Path(name))
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        checkout.topdown(*command)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        command = checkout.command(*ROWS[row](checkout, Path(name)))
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=checkout.folder)
+        _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise subprocess.CalledProcessError(os.waitstatus_to_exitcode(status), command)
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e9
 
 
 def main(folder: str, *rows: str) -> None:
     """Print a line a row."""
     now, older = Checkout(HERE), Checkout(Path(folder).resolve())
     for row in rows or ROWS:
-        found = [(seconds(now, row), seconds(older, row)) for _ in range(RUNS + 1)][1:]
-        mine, theirs = (statistics.median(column) for column in zip(*found, strict=True))
-        print(f"{row:16} {mine:8.2f} CPU s, older {theirs:8.2f}: {mine / theirs:.2f} x", flush=True)
+        found = [(*taken(now, row), *taken(older, row)) for _ in range(RUNS + 1)][1:]
+        mine, gb, theirs, their_gb = (statistics.median(column) for column in zip(*found, strict=True))
+        print(
+            f"{row:16} {mine:8.2f} CPU s, older {theirs:8.2f}: {mine / theirs:.2f} x; "
+            f"{gb:.2f} GB, older {their_gb:.2f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

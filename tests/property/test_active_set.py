@@ -17,7 +17,6 @@ from topdown.solve.least_squares import (
     Problem,
     SoftRules,
     Solution,
-    Stacked,
     finish_newton,
     have_common_point,
     infeasibility_persons,
@@ -114,9 +113,7 @@ def test_a_matrix_of_each_child_is_used() -> None:
     dense, (n, m) = problem.quadratic, problem.shape
     assert isinstance(dense, Dense)
     more = np.stack([np.diag(np.full(n, 0.05 * j)) for j in range(m)])
-    own = PerChild(
-        dense.hessian, Stacked(more), dense.g, dense.curvature, dense.scale, problem.fixed, problem.allowed
-    )
+    own = PerChild(dense.hessian, more, dense.g, dense.curvature, dense.scale, problem.fixed, problem.allowed)
     each = replace(problem, quadratic=own)
     found, residual = finish_newton(each, even_start(each))
     assert residual <= 1e-5

@@ -33,7 +33,6 @@ from topdown.solve.least_squares import (
     PerChild,
     Problem,
     SoftRules,
-    Stacked,
     Structured,
     TreeStep,
     power_method,
@@ -73,11 +72,6 @@ def problem_of(seed: int, *, fixed: bool = True, bounded: bool = False, m: int =
         noisy = full + rng.normal(size=full.shape) * 4
         both = own.matrices[:, v[:, None], v[None, :]] + matrices[-1]
         linear.append(LATTICE.apply(both[None], noisy[None])[0])
-    beyond = LatticeQuadratic(LATTICE, dense, product, values, tuple(matrices), own.matrices, tuple(linear))
-    g = np.zeros(allowed.shape)
-    for j, b in enumerate(linear):
-        mine = beyond.at[:, j] >= 0
-        g[mine, j] = b.reshape(-1)[beyond.at[mine, j]]
     labels = np.ascontiguousarray(np.stack([q.labels[cells] for q in queries]).astype(np.int64))
     n = len(cells)
     table = FixedTable.total(n, truth.sum(axis=0).astype(float)) if fixed else FixedTable.none(n, m).floats()
@@ -86,8 +80,20 @@ def problem_of(seed: int, *, fixed: bool = True, bounded: bool = False, m: int =
         of = np.where(dense < 2, dense, -1).astype(np.int64)
         bounds = LowerBounds(of, group_sums(truth, of, 2).astype(float))
     return Problem(
-        quadratic=PerChild(
-            gram(labels, weights), beyond, g, float(weights[2]), float(weights.min()), table, allowed
+        quadratic=LatticeQuadratic(
+            LATTICE,
+            dense,
+            product,
+            values,
+            tuple(matrices),
+            labels,
+            weights,
+            own.matrices,
+            tuple(linear),
+            float(weights[2]),
+            float(weights.min()),
+            table,
+            allowed,
         ),
         pointers=np.arange(0, n * m + 1, m),
         sums=truth.sum(axis=1).astype(float),
@@ -100,11 +106,14 @@ def problem_of(seed: int, *, fixed: bool = True, bounded: bool = False, m: int =
 
 def stacked(problem: Problem) -> Problem:
     """Write the matrices of a problem out."""
-    quadratic = problem.quadratic
-    assert isinstance(quadratic, PerChild)
-    rows = np.arange(problem.shape[0])
-    blocks = np.stack([quadratic.beyond.block(j, rows) for j in range(problem.shape[1])])
-    return replace(problem, quadratic=replace(quadratic, beyond=Stacked(blocks)))
+    lattice = problem.quadratic
+    assert isinstance(lattice, LatticeQuadratic)
+    shared, rows = gram(lattice.labels, lattice.weights), np.arange(problem.shape[0])
+    beyond = np.stack([lattice.block(j, rows) - shared for j in range(problem.shape[1])])
+    written = PerChild(
+        shared, beyond, lattice.g, lattice.curvature, lattice.scale, problem.fixed, problem.allowed
+    )
+    return replace(problem, quadratic=written)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -123,15 +132,13 @@ def test_lattice_stacked_and_interior_points_find_one_optimum(seed: int) -> None
 def test_swapped_children_fail_the_check() -> None:
     """The check must look at each child's own matrix."""
     problem = problem_of(3)
-    quadratic = problem.quadratic
-    assert isinstance(quadratic, PerChild)
-    beyond = quadratic.beyond
-    assert isinstance(beyond, LatticeQuadratic)
-    same = [j for j in range(1, 4) if len(beyond.values[j]) == len(beyond.values[0])]
-    rows = np.arange(problem.shape[0])
-    blocks = np.stack([beyond.block(j, rows) for j in range(4)])
+    lattice, written = problem.quadratic, stacked(problem).quadratic
+    assert isinstance(lattice, LatticeQuadratic)
+    assert isinstance(written, PerChild)
+    same = [j for j in range(1, 4) if len(lattice.values[j]) == len(lattice.values[0])]
+    blocks = written.beyond.copy()
     blocks[[0, same[0] if same else 1]] = blocks[[same[0] if same else 1, 0]]
-    swapped = replace(problem, quadratic=replace(quadratic, beyond=Stacked(blocks)))
+    swapped = replace(problem, quadratic=replace(written, beyond=blocks))
     found, residual = solve(swapped)
     assert residual <= TARGET_PERSONS
     assert residual_persons(problem, found) > 1e-2
@@ -151,9 +158,8 @@ def test_largest_curvature_leaves_out_what_is_told() -> None:
     problem = stacked(problem_of(5))
     quadratic = problem.quadratic
     assert isinstance(quadratic, PerChild)
-    rows = np.arange(problem.shape[0])
-    heavier = np.stack([quadratic.beyond.block(j, rows) + 1e6 for j in range(4)])
-    heavy = replace(quadratic, beyond=Stacked(heavier))
+    heavier = quadratic.beyond + 1e6
+    heavy = replace(quadratic, beyond=heavier)
     expected = []
     for j in range(4):
         mine = problem.allowed[:, j]
@@ -169,12 +175,11 @@ def test_groups_that_cut_across_product_cells_are_not_for_the_lattice() -> None:
     """Its correction moves all product cells of a dense value alike: other groups must be refused, not misread."""
     problem = problem_of(2)
     quadratic = problem.quadratic
-    assert isinstance(quadratic, PerChild)
-    assert isinstance(quadratic.beyond, LatticeQuadratic)
+    assert isinstance(quadratic, LatticeQuadratic)
     n, m = problem.shape
     cut = LowerBounds((np.arange(n) % 2).astype(np.int64), np.zeros((2, m)))
     with pytest.raises(TypeError, match="cuts across"):
-        LatticeStep(replace(problem, bounds=cut), quadratic, quadratic.beyond)
+        LatticeStep(replace(problem, bounds=cut), quadratic)
 
 
 def case(seed: int, sizes: tuple[int, ...], m: int, people: int) -> tuple[Problem, Problem]:
@@ -216,15 +221,18 @@ def test_wide_and_dense_find_the_same_table(seed: int, m: int, people: int) -> N
     assert other.z == pytest.approx(one.z, abs=1e-3)
 
 
-def test_a_split_of_a_wide_schema_forms_no_matrix(tmp_path: Path) -> None:
-    """A matrix of all pairs of 9,600 cells takes a gigabyte and minutes for every area."""
+def test_a_wide_schema_forms_no_matrix(tmp_path: Path) -> None:
+    """A matrix of all pairs of 9,600 cells takes a gigabyte and minutes for every area, fitted to the tree too."""
     write_country(tmp_path, 60, 12)
     arguments = ["init", "--codes", "codes.csv", "--levels", ",".join(LEVELS), "--no-count", "--quiet"]
     with chdir(tmp_path):
         assert (
             main([*arguments, "--records", "people.csv", "--leaves", "places.csv", "--out", "run.toml"]) == 0
         )
-    context = prepare(tmp_path / "run.toml").context
+    run = tmp_path / "run.toml"
+    run.write_text(run.read_text().replace('targets = "own"', 'targets = "tree"'))
+    fitted = prepare(run).context
+    context = replace(fitted, plan=replace(fitted.plan, estimates=None))
     width, n = context.plan.levels[0].answers_per_node, context.plan.schema.n_cells
     level = make_top_down_solver(context, AnswersInMemory((), ()), {}).facts.levels[0]
     cells = np.arange(n)
@@ -234,6 +242,11 @@ def test_a_split_of_a_wide_schema_forms_no_matrix(tmp_path: Path) -> None:
         level.passes[-1], True, cells, None, table, cells, FixedTable.none(n, 1).floats(), allowed, True
     )
     assert isinstance(OwnObjective(np.zeros((1, width), dtype=np.int32)).quadratic(level, rows), Structured)
+    values = tuple(np.zeros((len(at.codes), width), dtype=np.int64) for at in fitted.geography.levels)
+    nodes = tuple(np.arange(len(at.codes)) for at in fitted.geography.levels)
+    tree = make_top_down_solver(fitted, AnswersInMemory(nodes, values), {})
+    split, _ = tree.open_root()
+    assert isinstance(split.objective.quadratic(tree.facts.levels[0], rows), LatticeQuadratic)
 
 
 def test_answers_that_cross_are_few_or_the_matrix_is_formed() -> None:

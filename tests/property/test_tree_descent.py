@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tests.helpers import policies, random_census, solved
 from tests.helpers.dense_tree import Case, Dense, solve_densely
 from tests.helpers.tree_census import case_of, with_tree
+from topdown.plan import Pass
 from topdown.solve import (
     FixedTable,
     Node,
@@ -56,6 +57,47 @@ def test_promises_hold_whatever_splits_are_fitted_to(
     assert all(level.n_unconverged == 0 for level in result.document.levels)
     assert [at.targets for at in result.document.statistics.targets] == ["tree", "tree", "own"]
     assert result.document.statistics.residual_persons <= 1e-9
+
+
+@pytest.mark.parametrize("tables", [("detailed",), ("age", "dwelling * age", "detailed")])
+def test_a_root_by_means_is_that_of_its_matrix(
+    tables: tuple[str, ...], toy: solved.Census, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wide root is never written out: a step, a check or a table of another matrix would release other people."""
+    top, *below = toy.context.plan.levels
+    passes = tuple(Pass(table=name, queries=top.passes[-1].queries) for name in tables)
+    plan = replace(toy.context.plan, levels=(replace(top, passes=passes), *below))
+    census = solved.Census(replace(toy.context, plan=plan), toy.truth)
+    found = []
+    for most in (objective.MOST_WRITTEN_OUT, 0):
+        monkeypatch.setattr(objective, "MOST_WRITTEN_OUT", most)
+        tally = Tally()
+        found.append(descent_of(census, solved.noisy(toy, 5)).root(tally))
+        level = tally.level(top.name)
+        assert level.n_unconverged == 0
+    assert np.array_equal(found[0].cells, found[1].cells)
+    assert np.array_equal(found[0].counts, found[1].counts)
+
+
+def test_tables_of_a_root_are_those_of_its_cells(toy: solved.Census) -> None:
+    """The covariance of a table is added up from components: a wrong one would weigh its answers wrongly."""
+    descent = descent_of(toy, solved.noisy(toy, 5))
+    split, _ = descent.open_root()
+    level, cells = descent.facts.levels[0], split.cells
+    whole = split.objective.quadratic(level, rows_of(descent, 0, cells, len(level.passes) - 1, None))
+    covariance, fit = np.linalg.inv(whole.hessian), np.linalg.solve(whole.hessian, whole.g)
+    for name in ("total", "age", "sex", "dwelling * sex"):
+        table = toy.context.plan.query(name).labels.astype(np.int64)
+        answers, first = np.unique(table[cells], return_index=True)
+        step, none = Pass(table=name, queries=()), FixedTable.none(len(cells), 1).floats()
+        allowed = np.ones((len(first), 1), dtype=bool)
+        rows = PassRows(step, False, cells, None, table[cells], first, none, allowed)
+        found = split.objective.quadratic(replace(level, tables={**level.tables, name: table}), rows)
+        select = (answers[:, None] == table[cells]).astype(float)
+        expected = np.linalg.inv(select @ covariance @ select.T)
+        assert found.hessian == pytest.approx(expected, rel=1e-7, abs=1e-9)
+        assert found.g == pytest.approx(expected @ (select @ fit), rel=1e-7)
+        assert found.curvature == pytest.approx(np.linalg.eigvalsh(expected)[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", [1, 4, 9])
@@ -158,7 +200,7 @@ def test_bounds_of_the_check_use_what_lies_below_every_child(toy: solved.Census)
     rest = np.random.default_rng(1).normal(size=quadratic.g.shape)
     expected = 0.0
     for j in range(rest.shape[1]):
-        block = quadratic.beyond.block(j, np.arange(len(rest)))
+        block = quadratic.beyond[j]
         is_open = np.diag(block) > 0
         rest[~is_open, j] = 0.0
         whole = (quadratic.hessian + block)[np.ix_(is_open, is_open)]

@@ -22,7 +22,14 @@ from topdown.model import refines
 from topdown.plan import LevelPlan, Pass, Plan
 from topdown.solve.group_constraints import FixedTable, occurring
 from topdown.solve.kernels_shared import gram, linear_term, separating_weight
-from topdown.solve.least_squares import MOST_CROSSING, Dense, Partition, PerChild, Structured
+from topdown.solve.least_squares import (
+    MOST_CROSSING,
+    Dense,
+    LatticeQuadratic,
+    Partition,
+    PerChild,
+    Structured,
+)
 from topdown.solve.noisy_answers import NoisyAnswers
 from topdown.solve.release_facts import LevelModel
 
@@ -61,7 +68,9 @@ class PassRows:
 class Objective(Protocol):
     """What one split is fitted to."""
 
-    def quadratic(self, level: LevelModel, rows: PassRows) -> Dense | PerChild | Structured:
+    def quadratic(
+        self, level: LevelModel, rows: PassRows
+    ) -> Dense | PerChild | LatticeQuadratic | Structured:
         """Return the quadratic of a pass, (n_rows, m)."""
 
     def keep(self, children: NDArray[np.bool_]) -> Objective:

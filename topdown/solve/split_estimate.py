@@ -28,7 +28,7 @@ from topdown.solve.group_constraints import (
     group_sums,
     occurring,
 )
-from topdown.solve.least_squares import Dense, Problem, Solution, Structured, policy
+from topdown.solve.least_squares import PerChild, Problem, Solution, policy
 from topdown.solve.least_squares.policy import priced_rules
 from topdown.solve.objectives import Objective, PassRows
 from topdown.solve.release_facts import LevelModel
@@ -276,7 +276,7 @@ def _pass_problem(
     elif fixed.n_groups:  # root: the fixed table's groups are the segments
         order = np.argsort(fixed.of[first], kind="stable")
         at, allowed, back = first[order], allowed[order], np.argsort(order)
-        quadratic = quadratic.in_order(order) if isinstance(quadratic, Dense | Structured) else quadratic
+        quadratic = quadratic if isinstance(quadratic, PerChild) else quadratic.in_order(order)
         pointers = np.searchsorted(fixed.of[at], np.arange(fixed.n_groups + 1)).astype(np.int64)
         sums = fixed.answers[:, 0].copy()
         beside = (last or refine or _keeps_exact(split, table)) and not refines(

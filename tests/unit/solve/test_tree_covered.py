@@ -62,7 +62,7 @@ def test_what_cuts_across_product_axes_is_written_out_or_named(
 ) -> None:
     """The lattice step cannot keep such a table: small matrices are written out, else the level is own."""
     toy = with_tree(solved.make_census(tmp_path, 2)).context
-    assert choose_levels(toy).in_lattice == (False, True, False)
+    assert choose_levels(toy).in_lattice == (True, True, False)
     county = toy.plan.levels[1]
     passes = (Pass(table="sex", queries=("total",)), county.passes[-1])
     crossed = replace(
@@ -71,7 +71,7 @@ def test_what_cuts_across_product_axes_is_written_out_or_named(
             toy.plan, levels=(toy.plan.levels[0], replace(county, passes=passes), toy.plan.levels[2])
         ),
     )
-    assert choose_levels(crossed).in_lattice == (False, False, False)
+    assert choose_levels(crossed).in_lattice == (True, False, False)
     assert reasons(crossed)[:2] == ["", ""]
     monkeypatch.setattr(covered, "MOST_STACKED", 10)
     assert (

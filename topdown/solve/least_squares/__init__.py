@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     from topdown.solve.least_squares.dense_steps import DenseStep, solve_small
     from topdown.solve.least_squares.interior_point import StandardForm, polish, standard_form
     from topdown.solve.least_squares.kernels_tree import apply_tree, project_from
-    from topdown.solve.least_squares.lattice_step import LatticeQuadratic, LatticeStep
+    from topdown.solve.least_squares.lattice_step import LatticeStep
     from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
     from topdown.solve.least_squares.policy import PRICE, have_common_point, solve, solve_with
     from topdown.solve.least_squares.problem import (
         Dense,
+        LatticeQuadratic,
         PerChild,
         Problem,
         SoftRules,
         Solution,
-        Stacked,
         power_method,
+        written_out,
     )
     from topdown.solve.least_squares.structured import (
         MOST_CROSSING,

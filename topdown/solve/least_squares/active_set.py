@@ -26,7 +26,7 @@ from threadpoolctl import ThreadpoolController
 from topdown.arrays import Bools, Floats, Ints
 from topdown.solve.least_squares.kernels_admm import project_segments
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
-from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Solution
+from topdown.solve.least_squares.problem import Dense, LatticeQuadratic, PerChild, Problem, Solution
 
 MOST_GUESSES, CHANCES = (
     60,
@@ -37,11 +37,12 @@ FEW_WRONG = (
     8  # entries and limits up to which the optimality check is asked: rounding error alone may leave some
 )
 REPEATS = 2  # of one guess: each brings a damped multiplier a million times closer
+MOST_SYSTEMS = 20_000_000  # entries of the systems of all children together, in lattice form
 OPEN_PERSONS = 1e-9  # entries of the starting table below this are taken for zeros
 
 
 def is_split(problem: Problem) -> bool:
-    """Tell whether Newton's method takes a problem as a split: with one optimum, dense, without soft rules."""
+    """Tell whether Newton's method takes a problem as a split: with one optimum, not too large, without soft rules."""
     n, m = problem.shape
     rows = (
         m > 1 and np.array_equal(problem.pointers, np.arange(0, n * m + 1, m)) and (problem.sums >= 0).all()
@@ -50,12 +51,14 @@ def is_split(problem: Problem) -> bool:
 
 
 def is_root(problem: Problem) -> bool:
-    """Tell whether it takes a problem as a root: one table with one optimum, dense, without soft rules."""
+    """Tell whether it takes a problem as a root: one table with one optimum, not too large, without soft rules."""
     return problem.shape[1] == 1 and _has_one_optimum(problem)
 
 
 def _has_one_optimum(problem: Problem) -> bool:
-    one = isinstance(problem.quadratic, Dense | PerChild) and problem.quadratic.curvature > 0
+    (n, m), quadratic = problem.shape, problem.quadratic
+    small = isinstance(quadratic, LatticeQuadratic) and n * n * m <= MOST_SYSTEMS
+    one = (small or isinstance(quadratic, Dense | PerChild)) and quadratic.curvature > 0
     return one and not len(problem.compared.rows)
 
 
@@ -185,8 +188,8 @@ class NewtonSteps(ABC):
 
     def __init__(self, problem: Problem) -> None:
         bounds, quadratic = problem.bounds, problem.quadratic
-        if not isinstance(quadratic, Dense | PerChild):
-            raise TypeError("Newton's method takes a dense quadratic")
+        if not isinstance(quadratic, Dense | PerChild | LatticeQuadratic):
+            raise TypeError("Newton's method takes a quadratic of which parts are written out")
         self.problem, self.quadratic = problem, quadratic
         signs, child, most = bounds.explicit()
         n_known = len(bounds.everybody)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from topdown.arrays import Floats
+from topdown.arrays import Bools, Floats
 from topdown.solve.kernels_shared import solve_small_split
 from topdown.solve.least_squares.admm import (
     SMALL,
@@ -55,6 +55,28 @@ def solve_small(problem: Problem) -> tuple[Solution, float] | None:
     return (solution, residual) if residual <= TARGET_PERSONS else None
 
 
+def bound_ratio(problem: Problem) -> float:
+    """Return the penalty of bounded groups relative to that of entries: smaller the more rows a group has."""
+    inside = int((problem.bounds.of >= 0).sum())
+    return 1.0 / max(1.0, float(np.sqrt(max(inside, 1) / max(problem.bounds.n_groups, 1))))
+
+
+def same_bound(problem: Problem) -> Bools | None:
+    """Return which two rows are in one bounded group, (n, n); None without bounds."""
+    of = problem.bounds.of
+    return (of[:, None] == of[None, :]) & (of >= 0)[:, None] if problem.bounds.n_groups else None
+
+
+def penalty_frame(problem: Problem, g: Floats, rho: float, rho_row: Floats) -> Frame:
+    """Return what all steps of a penalty share; `rho_row` are those of soft rules."""
+    p, soft = problem, problem.compared
+    allowed, rows = np.ascontiguousarray(p.allowed).reshape(-1), np.ascontiguousarray(soft.rows)
+    return Frame(
+        g, rho, rho * bound_ratio(p), p.pointers, p.sums, allowed, p.bounds.of, p.bounds.lower,
+        np.ascontiguousarray(p.bounds.limits), rows, soft.most, rho_row, soft.hinge,
+    )  # fmt: skip
+
+
 class DenseStep(Step):
     """x = argmin of the quadratic plus penalties subject to the fixed table, as a matrix and a constant (`admm.Step`).
 
@@ -67,22 +89,19 @@ class DenseStep(Step):
 
     def __init__(self, problem: Problem, quadratic: Dense, power: float) -> None:
         n, m = problem.shape
-        self.problem, self.quadratic, bound_of = problem, quadratic, problem.bounds.of
-        inside, n_bounds = bound_of >= 0, problem.bounds.n_groups
-        self.bound_ratio = 1.0 / max(1.0, float(np.sqrt(max(inside.sum(), 1) / max(n_bounds, 1))))
+        self.problem, self.quadratic = problem, quadratic
+        self.bound_ratio = bound_ratio(problem)
         self.rows = np.ascontiguousarray(problem.compared.rows)
         self.row_ratio = np.maximum(1.0, (self.rows**2).sum(axis=1)) ** -power
-        self.same_bound = (bound_of[:, None] == bound_of[None, :]) & inside[:, None] if n_bounds else None
+        self.same_bound = same_bound(problem)
         self.select = (np.arange(problem.fixed.n_groups)[:, None] == problem.fixed.of[None, :]).astype(float)
-        self.allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
-        self.limits = np.ascontiguousarray(problem.bounds.limits)
         self.inverse = np.zeros((n, n))
         self.constant = np.zeros((n, m))
 
     def start(self) -> Floats:
         """Return every segment's sum spread evenly over its allowed entries."""
         p = self.problem
-        allowed = self.allowed.astype(np.float64)
+        allowed = np.ascontiguousarray(p.allowed).reshape(-1).astype(np.float64)
         count = np.add.reduceat(allowed, p.pointers[:-1])
         share = np.where(p.sums > 0, p.sums, 0.0) / np.maximum(count, 1.0)
         return np.ascontiguousarray((np.repeat(share, np.diff(p.pointers)) * allowed).reshape(p.shape))
@@ -103,20 +122,12 @@ class DenseStep(Step):
             self.constant = np.ascontiguousarray(self.half @ (self.middle @ answers))
         self.inverse = np.ascontiguousarray((self.inverse + self.inverse.T) / 2)
 
-    def frame(self, rho: float) -> Frame:
-        """Return what all steps of a penalty share."""
-        p, soft = self.problem, self.problem.compared
-        return Frame(
-            self.quadratic.g, rho, rho * self.bound_ratio, p.pointers, p.sums, self.allowed, p.bounds.of,
-            p.bounds.lower, self.limits, self.rows, soft.most, rho * self.row_ratio, soft.hinge,
-        )  # fmt: skip
-
     def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
         """Take steps in place; return how many, and the primal and dual residual."""
         taken, primal, dual = matrix_steps(
             self.inverse[None],
             self.constant,
-            self.frame(rho),
+            penalty_frame(self.problem, self.quadratic.g, rho, rho * self.row_ratio),
             State(at.z, at.u, at.y, at.w, at.s, at.t),
             steps,
             tolerance,
@@ -147,12 +158,6 @@ def penalty_schedule(problem: Problem) -> PenaltySchedule:
         raise TypeError("a linear step of each child takes no soft rules")
     floor = ROUNDING * float(problem.sums.max(initial=0.0))
     return PenaltySchedule(steps=40, balance=80, polish=20_000, most=20_000, floor=floor)
-
-
-def plain_step(problem: Problem, quadratic: PerChild) -> DenseStep:
-    """Return the step of what all children share, for its frame; its matrices are never made."""
-    shared = Dense(quadratic.hessian, quadratic.g, quadratic.curvature, quadratic.scale)
-    return DenseStep(problem, shared, 0.5)
 
 
 def proportional_start(problem: Problem) -> Floats:
@@ -188,9 +193,11 @@ class StackedStep(Step):
     def __init__(self, problem: Problem, quadratic: PerChild) -> None:
         self.pace = penalty_schedule(problem)
         self.problem, self.quadratic = problem, quadratic
-        self._plain = plain_step(problem, quadratic)
         n, m = problem.shape
-        self._matrices = np.stack([quadratic.block(j, np.arange(n)) for j in range(m)])
+        self._same_bound, self._bound_ratio = same_bound(problem), bound_ratio(problem)
+        fixed = problem.fixed
+        self._select = (np.arange(fixed.n_groups)[:, None] == fixed.of[None, :]).astype(float)
+        self._matrices = quadratic.hessian + quadratic.beyond
         allowed = problem.allowed.T.astype(np.float64)
         self._inside = allowed[:, :, None] * allowed[:, None, :]
         self._constant = np.zeros((n, m))
@@ -204,15 +211,15 @@ class StackedStep(Step):
 
         A closed row left in would take up what a fixed answer lacks, and ADMM would need many steps to empty it.
         """
-        plain, answers = self._plain, self.problem.fixed.answers
+        answers = self.problem.fixed.answers
         penalty = rho * np.eye(self.problem.shape[0])
-        if plain.same_bound is not None:
-            penalty = penalty + rho * plain.bound_ratio * plain.same_bound
+        if self._same_bound is not None:
+            penalty = penalty + rho * self._bound_ratio * self._same_bound
         closed = np.eye(len(penalty)) * (1.0 - self._inside)
         self._inverses = np.linalg.inv((self._matrices + penalty) * self._inside + closed) * self._inside
-        if len(plain.select):
-            self._half = self._inverses @ plain.select.T
-            self._middle = np.linalg.pinv(plain.select @ self._half, hermitian=True)
+        if len(self._select):
+            self._half = self._inverses @ self._select.T
+            self._middle = np.linalg.pinv(self._select @ self._half, hermitian=True)
             self._constant = np.ascontiguousarray(
                 (self._half @ (self._middle @ answers.T[:, :, None]))[:, :, 0].T
             )
@@ -222,15 +229,14 @@ class StackedStep(Step):
     def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
         """Take steps in place; return how many, and the primal and dual residual."""
         state = State(at.z, at.u, at.y, at.w, at.s, at.t)
-        taken, primal, dual = matrix_steps(
-            self._inverses, self._constant, self._plain.frame(rho), state, steps, tolerance
-        )
+        frame = penalty_frame(self.problem, self.quadratic.g, rho, np.zeros(0))
+        taken, primal, dual = matrix_steps(self._inverses, self._constant, frame, state, steps, tolerance)
         return taken, primal, dual
 
     def solution(self, at: Iterate, rho: float, taken: int) -> Solution:
         """Read the multipliers off the scaled duals."""
         bounds, table = self.problem.bounds, self.problem.fixed.answers
-        ratio = rho * self._plain.bound_ratio
+        ratio = rho * self._bound_ratio
         right = self.quadratic.g + rho * (at.z - at.u) + bounds.spread(ratio * (at.y - at.w))
         fixed = np.zeros(table.shape)
         if len(table):

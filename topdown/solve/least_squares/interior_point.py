@@ -6,15 +6,15 @@ solver's answer is made exact by solving the equalities of the limits it ends on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from topdown.arrays import Floats, Ints
-from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Solution
+from topdown.arrays import Floats
+from topdown.solve.least_squares.problem import Dense, LatticeQuadratic, PerChild, Problem, Solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +31,8 @@ class StandardForm:
     entries: np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
-def standard_form(problem: Problem) -> StandardForm:
-    """Write a problem of a dense quadratic in the form generic solvers take."""
-    dense = problem.quadratic
-    if not isinstance(dense, Dense | PerChild):
-        raise TypeError("generic solvers take a dense quadratic")
+def feasible_set(problem: Problem) -> StandardForm:
+    """Write the constraints of a problem in the form generic solvers take: nothing to minimise, no soft rules."""
     n, m = problem.shape
     segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers)).reshape(n, m)
     allowed_t = problem.allowed.T.reshape(-1)
@@ -45,10 +42,6 @@ def standard_form(problem: Problem) -> StandardForm:
     share = np.where(known, problem.sums, 0.0) / counts
     base_t = share[segment].T.reshape(-1)[entries]
     column, row = np.divmod(entries, n)
-    blocks = [sparse.csc_array(dense.block(j, np.arange(n))) for j in range(m)]
-    full = sparse.block_diag(blocks, format="csc")
-    quadratic = full[entries][:, entries]
-    linear = quadratic @ base_t - dense.g.T.reshape(-1)[entries]
     which = segment.T.reshape(-1)[entries]
     position = np.cumsum(known) - 1
     inside = known[which]
@@ -68,52 +61,46 @@ def standard_form(problem: Problem) -> StandardForm:
     signs, child, most = bounds.explicit()
     pick = sparse.csc_array(bounds.by_row(signs)[:, row])
     g = sparse.csc_array(pick * (child[:, None] == column[None, :]))
-    below = [-sparse.eye_array(len(entries), format="csc"), g]
-    limit = [base_t, most - g @ base_t]
-    if len(problem.compared.rows):
-        quadratic, linear, a = _with_slack(problem, below, limit, quadratic, linear, a, (row, column, base_t))
-    return StandardForm(
-        quadratic,
-        linear,
-        a,
-        equal_to[0],
-        sparse.vstack(below, format="csc"),
-        np.concatenate(limit),
-        base_t,
-        entries,
-    )
+    below = sparse.vstack([-sparse.eye_array(len(entries), format="csc"), g], format="csc")
+    limit = np.concatenate([base_t, most - g @ base_t])
+    nothing = sparse.csc_array((len(entries), len(entries)))
+    return StandardForm(nothing, np.zeros(len(entries)), a, equal_to[0], below, limit, base_t, entries)
 
 
-def _with_slack(
-    problem: Problem,
-    below: list[sparse.csc_array],
-    limit: list[Floats],
-    quadratic: sparse.csc_array,
-    linear: Floats,
-    a: sparse.csc_array,
-    at: tuple[Ints, Ints, Floats],
-) -> tuple[sparse.csc_array, Floats, sparse.csc_array]:
+def standard_form(problem: Problem) -> StandardForm:
+    """Write a problem of a dense quadratic in the form generic solvers take."""
+    dense = problem.quadratic
+    if not isinstance(dense, Dense | PerChild | LatticeQuadratic):
+        raise TypeError("generic solvers take a dense quadratic")
+    n, m = problem.shape
+    form = feasible_set(problem)
+    blocks = [sparse.csc_array(dense.block(j, np.arange(n))) for j in range(m)]
+    full = sparse.block_diag(blocks, format="csc")
+    quadratic = full[form.entries][:, form.entries]
+    linear = quadratic @ form.base - dense.g.T.reshape(-1)[form.entries]
+    form = replace(form, quadratic=quadratic, linear=linear)
+    return _with_slack(problem, form) if len(problem.compared.rows) else form
+
+
+def _with_slack(problem: Problem, form: StandardForm) -> StandardForm:
     """Add a variable for what each soft rule is exceeded by at each child: nonnegative, at the rule's price.
 
     Two blocks are put last in `below`: signs of these variables, then the rules.
     """
-    soft, (row, column, base_t) = problem.compared, at
-    k, m = soft.most.shape
+    soft, m, n = problem.compared, problem.shape[1], len(form.entries)
+    column, row = np.divmod(form.entries, problem.shape[0])
+    k = soft.most.size
     rule, entry = np.nonzero(soft.rows[:, row])
-    rows = sparse.csc_array(
-        (soft.rows[rule, row[entry]], (rule * m + column[entry], entry)), shape=(k * m, len(row))
-    )
-    for i, block in enumerate(below):
-        below[i] = sparse.hstack([block, sparse.csc_array((block.shape[0], k * m))], format="csc")
-    own = sparse.eye_array(k * m, format="csc")
-    below.append(sparse.hstack([sparse.csc_array((k * m, len(row))), -own], format="csc"))
-    below.append(sparse.hstack([rows, -own], format="csc"))
-    limit += [np.zeros(k * m), soft.most.reshape(-1) - rows @ base_t]
-    empty = sparse.csc_array((k * m, k * m))
-    return (
-        sparse.block_diag([quadratic, empty], format="csc"),
-        np.concatenate([linear, np.full(k * m, soft.hinge)]),
-        sparse.hstack([a, sparse.csc_array((a.shape[0], k * m))], format="csc"),
+    rows = sparse.csc_array((soft.rows[rule, row[entry]], (rule * m + column[entry], entry)), shape=(k, n))
+    none, own = sparse.csc_array((form.below.shape[0], k)), sparse.eye_array(k, format="csc")
+    signs, rules = [sparse.csc_array((k, n)), -own], [rows, -own]
+    return replace(
+        form,
+        quadratic=sparse.block_diag([form.quadratic, sparse.csc_array((k, k))], format="csc"),
+        linear=np.concatenate([form.linear, np.full(k, soft.hinge)]),
+        equal=sparse.hstack([form.equal, sparse.csc_array((form.equal.shape[0], k))], format="csc"),
+        below=sparse.block_array([[form.below, none], signs, rules], format="csc"),
+        limit=np.concatenate([form.limit, np.zeros(k), soft.most.reshape(-1) - rows @ form.base]),
     )
 
 

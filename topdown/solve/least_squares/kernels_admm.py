@@ -68,14 +68,17 @@ class State:
 
 @dataclass(eq=False, repr=False)
 class Axes:
-    """Product cells: per set of axes, int64 (n_sets, n_product) place of each cell in the table summed over them.
+    """Tables summed over sets of product axes, each from a finer one that is summed over one axis less.
 
     Args:
-        place: see above. sizes: int64 (n_sets,), places of each set.
+        finer: int64 (n_sets,), the set of that table; 0, of no axis, for the set of none.
+        place: int64 (n_sets, n_product), where cells of the finer table go.
+        starts: int64 (n_sets + 1,), first place of each table if they lie one after the other.
     """
 
+    finer: Ints
     place: IntTable
-    sizes: Ints
+    starts: Ints
 
 
 @dataclass(eq=False, repr=False)
@@ -371,37 +374,51 @@ def apply_sums(
 ) -> None:
     """Write the sum over sets S of factors[S] times (x summed over S) into `out`, (t, n_product).
 
+    Each table of sums is added up from a finer one, and each image goes back by the same way: work in proportion to x
+    times the axes, not times their sets.
+
     Args:
         factors: (n_sets, t, t), flat, divided by how many cells a mean covers. x, out: (t, n_product), flat.
-        sums, image: as long as x or longer, overwritten.
+        sums, image: (t times all places of `axes`,) or longer, overwritten.
     """
     place: IntTable = axes.place
-    n_product = place.shape[1]
+    n_sets, n_product = place.shape[0], place.shape[1]
     t = x.shape[0] // n_product
-    out[:] = 0.0
-    for s in range(place.shape[0]):
-        size = axes.sizes[s]
+    for p in range(t * n_product):
+        sums[p] = x[p]
+    for s in range(n_sets):
+        size, first = axes.starts[s + 1] - axes.starts[s], t * axes.starts[s]
+        fine = axes.finer[s]
+        fine_size, fine_first = axes.starts[fine + 1] - axes.starts[fine], t * axes.starts[fine]
         for d in range(t):
             for r in range(size):
-                sums[d * n_product + r] = 0.0
-                image[d * n_product + r] = 0.0
-            for p in range(n_product):
-                sums[d * n_product + place[s, p]] += x[d * n_product + p]
+                image[first + d * size + r] = 0.0
+            if s:
+                for r in range(size):
+                    sums[first + d * size + r] = 0.0
+                for r in range(fine_size):
+                    sums[first + d * size + place[s, r]] += sums[fine_first + d * fine_size + r]
         for d in range(t):
             for e in range(t):
                 f: float = factors[(s * t + d) * t + e]
                 for r in range(size):
-                    image[d * n_product + r] += f * sums[e * n_product + r]
+                    image[first + d * size + r] += f * sums[first + e * size + r]
+    for s in range(n_sets - 1, 0, -1):
+        size, first = axes.starts[s + 1] - axes.starts[s], t * axes.starts[s]
+        fine = axes.finer[s]
+        fine_size, fine_first = axes.starts[fine + 1] - axes.starts[fine], t * axes.starts[fine]
         for d in range(t):
-            for p in range(n_product):
-                out[d * n_product + p] += image[d * n_product + place[s, p]]
+            for r in range(fine_size):
+                image[fine_first + d * fine_size + r] += image[first + d * size + place[s, r]]
+    for p in range(t * n_product):
+        out[p] = image[p]
 
 
 class LatticeRoom:
     """What a linear step on complete tables overwrites, flat: of one child, its table and what `apply_sums` takes.
 
     Args:
-        n_fixed: number of fixed answers. n_entries: at least those of the largest child.
+        n_fixed: number of fixed answers. n_entries: of the largest child. n_sums: places of `axes` for it.
     """
 
     table: FloatsOut
@@ -409,8 +426,8 @@ class LatticeRoom:
     image: FloatsOut
     left: FloatsOut
 
-    def __init__(self, n_fixed: Whole, n_entries: Whole) -> None:
-        self.table, self.sums, self.image = np.empty(n_entries), np.empty(n_entries), np.empty(n_entries)
+    def __init__(self, n_fixed: Whole, n_entries: Whole, n_sums: Whole) -> None:
+        self.table, self.sums, self.image = np.empty(n_entries), np.empty(n_sums), np.empty(n_sums)
         self.left = np.empty(n_fixed)
 
 
@@ -493,7 +510,10 @@ def lattice_steps(
     relax: float = RELAX
     n, m, n_entries = state.z.shape[0], state.z.shape[1], children.g.shape[0]
     room = Room(n, m, frame.lower.shape[0], frame.limits.shape[1])
-    of_child = LatticeRoom(pushed.shape[0], n_entries)
+    n_product, largest = axes.place.shape[1], 0
+    for j in range(m):
+        largest = max(largest, children.pointers[j + 1] - children.pointers[j])
+    of_child = LatticeRoom(pushed.shape[0], largest, largest // n_product * axes.starts[axes.finer.shape[0]])
     right: FloatTableOut = np.empty((n, m))
     x: FloatTableOut = np.empty((n, m))
     sums_x: FloatTableOut = np.zeros((frame.lower.shape[0], m))

@@ -24,10 +24,18 @@ from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
 from topdown.solve.least_squares.active_set import blas_threads, is_root, solve_root
 from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep, solve_small
-from topdown.solve.least_squares.interior_point import standard_form
-from topdown.solve.least_squares.lattice_step import LatticeQuadratic, LatticeStep
+from topdown.solve.least_squares.interior_point import feasible_set
+from topdown.solve.least_squares.lattice_step import LatticeStep
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
-from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Quadratic, SoftRules, Solution
+from topdown.solve.least_squares.problem import (
+    Dense,
+    LatticeQuadratic,
+    PerChild,
+    Problem,
+    Quadratic,
+    SoftRules,
+    Solution,
+)
 from topdown.solve.least_squares.structured import Structured
 from topdown.solve.least_squares.structured_step import TreeStep
 
@@ -38,7 +46,7 @@ APART_PERSONS = (
 
 def have_common_point(problem: Problem) -> bool | None:
     """Tell whether some table breaks no constraint by more than `APART_PERSONS`; None if HiGHS cannot tell."""
-    s = standard_form(replace(problem, compared=SoftRules.none(*problem.shape)))
+    s = feasible_set(problem)
     n, own = len(s.entries), len(s.entries)  # the first rows of `below` are signs, which are never given up
     parts = ((1.0, s.below[own:]), (1.0, s.equal), (-1.0, s.equal))
     given = [sparse.hstack([sign * part, -np.ones((part.shape[0], 1))]) for sign, part in parts]
@@ -98,7 +106,7 @@ def _without_bounds(problem: Problem) -> Problem:
 def _by_newton_or_admm(
     problem: Problem, most_steps: int | None, power: float, near: Solution | None = None
 ) -> tuple[Solution, float]:
-    if is_root(problem):
+    if is_root(problem) and not isinstance(problem.quadratic, LatticeQuadratic):
         found, residual = solve_root(problem)
         if residual <= TARGET_PERSONS:
             return found, residual
@@ -121,8 +129,8 @@ def _step_of(problem: Problem, power: float) -> admm.Step:
     match problem.quadratic:
         case Dense() as dense:
             return DenseStep(problem, dense, power)
-        case PerChild(beyond=LatticeQuadratic() as beyond) as per_child:
-            return LatticeStep(problem, per_child, beyond)
+        case LatticeQuadratic() as lattice:
+            return LatticeStep(problem, lattice)
         case PerChild() as per_child:
             return StackedStep(problem, per_child)
         case Structured() as structured:

@@ -1,22 +1,25 @@
 """One least-squares problem, a parent's table split over its children or the root's table, and its quadratics.
 
-A kind of quadratic is a class here, in `lattice_step.py` or `structured.py`; `policy.py` names the ADMM step that goes
-with it.
+A kind of quadratic is a class here or in `structured.py`; `policy.py` names the ADMM step that goes with it. In lattice
+form no matrix is written out: it is applied by means over product axes, and time and memory grow with the cells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import sqrt
 from typing import Protocol, final
 
 import numpy as np
 import scipy  # which loads its parts when they are first used: a plan needs none
-from numpy.typing import NDArray
 
-from topdown.arrays import Floats, Ints
-from topdown.solve.group_constraints import Bounds, FixedTable
+from topdown.arrays import Bools, Floats, Ints
+from topdown.solve.group_constraints import Bounds, FixedTable, group_sums
+from topdown.solve.kernels_shared import gram
+from topdown.solve.lattice import Lattice
+from topdown.solve.least_squares.kernels_admm import Axes, apply_sums
 
 
 class Quadratic(Protocol):
@@ -94,40 +97,34 @@ def power_method(times: Callable[[Floats], Floats], n: int) -> float:
     return float(v @ times(v))
 
 
-class SubtreeQuadratic(Protocol):
-    """Symmetric positive semidefinite K_j for each of m children, on n rows."""
+def largest_along(times: Callable[[Floats], Floats], fixed: FixedTable, allowed: Bools) -> float:
+    """Return about the largest eigenvalue of any child's matrix, along tables that keep the fixed one.
 
-    def times(self, z: Floats) -> Floats:
-        """Return K_j z_j in column j, (n, m)."""
-
-    def block(self, j: int, rows: Ints) -> Floats:
-        """Return some rows and columns of K_j."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Stacked:
-    """All matrices written out, (m, n, n)."""
-
-    blocks: Floats
-
-    def times(self, z: Floats) -> Floats:
-        """Return K_j z_j in column j."""
-        return np.ascontiguousarray((self.blocks @ z.T[:, :, None])[:, :, 0].T)
-
-    def block(self, j: int, rows: Ints) -> Floats:
-        """Return some rows and columns of K_j."""
-        return np.asarray(self.blocks[j][np.ix_(rows, rows)])
+    Args:
+        times: each child's matrix times its column, (n, m). fixed: on the n rows. allowed: bool (n, m).
+    """
+    counts = np.maximum(fixed.sums(allowed.astype(np.float64)), 1.0)
+    v = allowed * (1.0 + 0.5 * np.cos(np.arange(len(allowed)))[:, None])
+    largest = np.zeros(1)
+    for _ in range(12):
+        v = allowed * v
+        v = allowed * (v - fixed.spread(fixed.sums(v) / counts))
+        norm = np.linalg.norm(v, axis=0)
+        v = v / np.where(norm > 0, norm, 1.0)
+        image = times(v)
+        largest = (v * image).sum(axis=0)
+        v = image
+    return float(largest.max(initial=0.0))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PerChild:
-    """sum over children j of 1/2 x_j'(A + K_j)x_j - g_j'x_j; see `Quadratic`.
+    """sum over children j of 1/2 x_j'(A + K_j)x_j - g_j'x_j with all matrices written out; see `Quadratic`.
 
     Args:
         hessian: A, (n, n), positive semidefinite.
-        beyond: K_j; nothing where records may not be.
+        beyond: K_j, (m, n, n); zero where records may not be.
         g: (n, m).
         curvature: a number below the smallest eigenvalue of every A + K_j, 0 if one is singular.
         scale: see `Quadratic`.
@@ -137,21 +134,21 @@ class PerChild:
     """
 
     hessian: Floats
-    beyond: SubtreeQuadratic
+    beyond: Floats
     g: Floats
     curvature: float
     scale: float
     fixed: FixedTable
-    allowed: NDArray[np.bool_]
+    allowed: Bools
     least_beyond: float = 0.0
 
     def block(self, j: int, rows: Ints) -> Floats:
         """Return some rows and columns of the matrix of child j, A + K_j."""
-        return np.asarray(self.hessian[np.ix_(rows, rows)] + self.beyond.block(j, rows))
+        return np.asarray(self.hessian[np.ix_(rows, rows)] + self.beyond[j][np.ix_(rows, rows)])
 
     def times(self, x: Floats) -> Floats:
         """Return (A + K_j) x_j in column j, (n, m)."""
-        return np.asarray(self.hessian @ x + self.beyond.times(x))
+        return np.asarray(self.hessian @ x + (self.beyond @ x.T[:, :, None])[:, :, 0].T)
 
     def gradient(self, x: Floats) -> Floats:
         """Return Hx - g."""
@@ -159,24 +156,162 @@ class PerChild:
 
     def largest_eigenvalue(self) -> float:
         """Return about the largest eigenvalue of any child's matrix, along tables that keep the fixed one."""
-        counts = np.maximum(self.fixed.sums(self.allowed.astype(np.float64)), 1.0)
-        v = self.allowed * (1.0 + 0.5 * np.cos(np.arange(len(self.hessian)))[:, None])
-        largest = np.zeros(1)
-        for _ in range(12):
-            v = self.allowed * v
-            v = self.allowed * (v - self.fixed.spread(self.fixed.sums(v) / counts))
-            norm = np.linalg.norm(v, axis=0)
-            v = v / np.where(norm > 0, norm, 1.0)
-            image = self.times(v)
-            largest = (v * image).sum(axis=0)
-            v = image
-        return max(float(largest.max(initial=0.0)), self.scale)
+        return max(largest_along(self.times, self.fixed, self.allowed), self.scale)
 
     def inverse_norm(self, r: Floats, enough: float) -> float:
         """Return r'(A + k)^-1 r with k = `least_beyond`, a bound above r'(A + K)^-1 r for r where records may be."""
         del enough
         lower = self.hessian + self.least_beyond * np.eye(len(self.hessian))
         return max(float((r * scipy.linalg.cho_solve(scipy.linalg.cho_factor(lower), r)).sum()), 0.0)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LatticeQuadratic:
+    """sum over children j of 1/2 x_j'(A + K_j)x_j - g_j'x_j, with A by labels and K_j by components; see `Quadratic`.
+
+    Args:
+        lattice: in whose terms.
+        dense, product: int64 (n,), dense value and product cell of each row.
+        values: per child, its open dense values.
+        matrices: per child, K by components, (n_components, t, t).
+        labels, weights: A, the sum over queries of weight times Q'Q, by the answer of each row, int64 (n_queries, n).
+        own: A on complete tables, (n_components, n_dense, n_dense).
+        linear: per child, the linear term on complete tables, (t, n_product).
+        curvature: a number below the smallest eigenvalue of every A + K_j, 0 if one is singular.
+        scale: see `Quadratic`.
+        fixed: the fixed table; curvature along its answers plays no part.
+        allowed: bool (n, m), where records may be.
+    """
+
+    lattice: Lattice
+    dense: Ints
+    product: Ints
+    values: tuple[Ints, ...]
+    matrices: tuple[Floats, ...]
+    labels: Ints
+    weights: Floats
+    own: Floats
+    linear: tuple[Floats, ...]
+    curvature: float
+    scale: float
+    fixed: FixedTable
+    allowed: Bools
+
+    @cached_property
+    def at(self) -> Ints:
+        """Place of each row in each child's complete table, int64 (n, m); -1 where it is closed."""
+        columns = []
+        for values in self.values:
+            local = np.full(self.lattice.n_dense, -1, dtype=np.int64)
+            local[values] = np.arange(len(values))
+            here = local[self.dense]
+            columns.append(np.where(here >= 0, here * self.lattice.n_product + self.product, -1))
+        return np.ascontiguousarray(np.stack(columns, axis=1))
+
+    @cached_property
+    def axes(self) -> Axes:
+        """Where product cells go when axes are summed over."""
+        return kernel_axes(self.lattice)
+
+    def factors(self, matrices: Floats) -> Floats:
+        """Return what `apply_sums` takes, of component matrices (n_components, t, t)."""
+        return np.asarray(self.lattice.factors(matrices) / self.lattice.averaged[:, None, None])
+
+    @cached_property
+    def g(self) -> Floats:
+        """The linear term of every row, (n, m); 0 where it is closed."""
+        padded = [np.append(b.reshape(-1), 0.0) for b in self.linear]
+        return np.stack([b[at] for b, at in zip(padded, self.at.T, strict=True)], axis=1)
+
+    def whole(self, j: int) -> Floats:
+        """Return A + K_j by components on child j's open dense values, (n_components, t, t)."""
+        values = self.values[j]
+        return np.asarray(self.own[:, values[:, None], values[None, :]] + self.matrices[j])
+
+    def inverse(self, j: int) -> Floats:
+        """Return its inverse by components."""
+        return np.asarray(np.linalg.inv(self.whole(j)), dtype=np.float64)
+
+    def times(self, z: Floats) -> Floats:
+        """Return (A + K_j) z_j in column j, (n, m)."""
+        out = self._by_means(z, self.matrices)
+        for of, weight in zip(self.labels, self.weights, strict=True):
+            out += weight * group_sums(z, of, int(of.max(initial=-1)) + 1)[of]
+        return out
+
+    def gradient(self, x: Floats) -> Floats:
+        """Return Hx - g."""
+        return self.times(x) - self.g
+
+    def largest_eigenvalue(self) -> float:
+        """Return about the largest eigenvalue of any child's matrix, along tables that keep the fixed one."""
+        return max(largest_along(self.times, self.fixed, self.allowed), self.scale)
+
+    def inverse_norm(self, r: Floats, enough: float) -> float:
+        """Return a bound above r'H^-1 r for r where records may be: that of complete tables, of which H is a part."""
+        bound = float((r * r).sum()) / self.curvature
+        if bound <= enough:
+            return bound
+        inverses = tuple(self.inverse(j) for j in range(len(self.values)))
+        return min(max(float((r * self._by_means(r, inverses)).sum()), 0.0), bound)
+
+    def _by_means(self, z: Floats, matrices: tuple[Floats, ...]) -> Floats:
+        """Return matrices by components times the columns of z, on complete tables that are 0 elsewhere, (n, m)."""
+        out = np.zeros(z.shape)
+        for j, matrix in enumerate(matrices):
+            factors = np.ascontiguousarray(self.factors(matrix)).reshape(-1)
+            open_rows = np.flatnonzero(self.at[:, j] >= 0)
+            at = self.at[open_rows, j]
+            full = np.zeros(len(self.values[j]) * self.lattice.n_product)
+            full[at] = z[open_rows, j]
+            image, sums = np.empty_like(full), np.empty((2, len(self.values[j]) * self.axes.starts[-1]))
+            apply_sums(factors, self.axes, full, image, sums[0], sums[1])
+            out[open_rows, j] = image[at]
+        return out
+
+    def block(self, j: int, rows: Ints) -> Floats:
+        """Return some rows and columns of A + K_j."""
+        cells = self.product[rows]
+        equal = self.lattice.equal_axes(cells, cells)
+        below = written_out(self.lattice, self.matrices[j], self.values[j], self.dense[rows], equal)
+        return gram(np.ascontiguousarray(self.labels[:, rows]), self.weights) + below
+
+    def in_order(self, order: Ints) -> LatticeQuadratic:
+        """Return the same with its rows in another order."""
+        return replace(
+            self, dense=self.dense[order], product=self.product[order],
+            labels=np.ascontiguousarray(self.labels[:, order]), fixed=self.fixed.at(order), allowed=self.allowed[order],
+        )  # fmt: skip
+
+
+def kernel_axes(lattice: Lattice) -> Axes:
+    """Return how tables are summed over sets of axes: each from the one that is not summed over its shortest axis."""
+    n_sets, shape = lattice.n_components, lattice.sizes
+    place, finer = np.zeros((n_sets, lattice.n_product), dtype=np.int64), np.zeros(n_sets, dtype=np.int64)
+    kept = [tuple(1 if s >> a & 1 else n for a, n in enumerate(shape)) for s in range(n_sets)]
+    for s in range(1, n_sets):
+        _, shortest = min((n, a) for a, n in enumerate(shape) if s >> a & 1)
+        finer[s] = s ^ 1 << shortest
+        cells = np.arange(np.prod(kept[s], dtype=np.int64)).reshape(kept[s])
+        spread = np.broadcast_to(cells, kept[finer[s]]).reshape(-1)
+        place[s, : len(spread)] = spread
+    sizes = [int(np.prod(of, dtype=np.int64)) for of in kept]
+    return Axes(finer, place, np.concatenate(([0], np.cumsum(sizes))).astype(np.int64))
+
+
+def written_out(lattice: Lattice, matrices: Floats, values: Ints, dense: Ints, equal: Ints) -> Floats:
+    """Return a matrix on rows, (n, n); zero where a row's dense value is closed.
+
+    Args:
+        matrices: by components on the open dense values, (n_components, t, t). values: those values.
+        dense: int64 (n,), of the rows. equal: int64 (n, n), axes on which two rows' product cells agree.
+    """
+    local = np.full(lattice.n_dense, len(values), dtype=np.int64)
+    local[values] = np.arange(len(values))
+    entries = np.pad(lattice.entries(matrices), ((0, 0), (0, 1), (0, 1)))
+    here = local[dense]
+    return np.ascontiguousarray(entries[equal, here[:, None], here[None, :]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +357,7 @@ class Problem:
     quadratic: Quadratic
     pointers: Ints
     sums: Floats
-    allowed: NDArray[np.bool_]
+    allowed: Bools
     fixed: FixedTable
     bounds: Bounds
     compared: SoftRules

@@ -169,11 +169,9 @@ def _level_form(context: PublicContext, lattice: Lattice, depth: int) -> tuple[s
     plan = context.plan
     if depth == len(plan.levels) - 1:
         return "nothing is below the areas of this level", False
-    if depth == 0:
-        return "", False
     cutting = [name for name, labels in _groups(context, depth) if _cuts(lattice, labels)]
-    if not cutting:
-        return "", True
+    if depth == 0 or not cutting:
+        return "", not cutting
     is_open = open_values(lattice, context.rules.class_of_cell, context.rules.open[depth - 1])
     most_cells = int(is_open.sum(axis=1).max()) * lattice.n_product
     most_children = int(np.diff(context.geography.child_pointers[depth - 1]).max())
@@ -183,10 +181,13 @@ def _level_form(context: PublicContext, lattice: Lattice, depth: int) -> tuple[s
 
 
 def _groups(context: PublicContext, depth: int) -> Iterator[tuple[str, Ints]]:
-    """Yield what fixes or bounds groups of cells in the splits into a level, with the group of each cell."""
+    """Yield what fixes or bounds groups of cells in the splits into a level, with the group of each cell.
+
+    Tables that passes of the root fix are sums of its entries, as those of rows are in a split.
+    """
     plan, rules = context.plan, context.rules
     level: LevelPlan = plan.levels[depth]
-    for step in level.passes[:-1]:
+    for step in level.passes[:-1] if depth else ():
         yield (
             f"the table {step.table!r} of a pass",
             parse_query(plan.schema, step.table).labels.astype(np.int64),

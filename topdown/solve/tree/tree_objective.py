@@ -15,8 +15,7 @@ from topdown.model import refines
 from topdown.plan import Plan, PublicContext
 from topdown.solve.kernels_shared import gram
 from topdown.solve.lattice import Lattice, ProductQuery, query_of_labels
-from topdown.solve.least_squares import Dense, LatticeQuadratic, PerChild, Stacked
-from topdown.solve.least_squares.lattice_step import written_out
+from topdown.solve.least_squares import Dense, LatticeQuadratic, PerChild, written_out
 from topdown.solve.noisy_answers import NoisyAnswers
 from topdown.solve.objectives import (
     CellFit,
@@ -70,21 +69,35 @@ class TreeObjective:
         """Return the objective of some of the children."""
         return replace(self, nodes=self.nodes[children])
 
-    def quadratic(self, level: LevelModel, rows: PassRows) -> Dense | PerChild:
+    def quadratic(self, level: LevelModel, rows: PassRows) -> Dense | PerChild | LatticeQuadratic:
         """Return the quadratic of a pass; the pass's own queries play no part."""
         if rows.counts is None:
-            return self._root(level, rows)
+            return self._root(level, rows) if rows.last else self._root_table(level, rows)
         return self._last(level, rows) if rows.last else self._table(level, rows, rows.counts)
 
-    def _root(self, level: LevelModel, rows: PassRows) -> Dense:
-        """Return A + K on cells, or what it says of the pass's table."""
-        if rows.last:
-            labels = level.labels[:, rows.cells]
-            hessian, g = self._on_cells(level, rows.cells)
-            return Dense(hessian, g, _separate(labels, level.weights), float(level.weights.min()))
-        if 0 not in self._cells:
-            self._cells[0] = CellFit.of(rows.step.table, *self._on_cells(level, rows.cells))
-        return self._cells[0].margin(rows.table, rows.first)
+    def _root(self, level: LevelModel, rows: PassRows) -> Dense | LatticeQuadratic:
+        """Return A + K on cells."""
+        if self.in_lattice and len(rows.cells) ** 2 > MOST_WRITTEN_OUT:
+            return self._in_lattice(level, rows)
+        labels = level.labels[:, rows.cells]
+        hessian, g = self._on_cells(level, rows.cells)
+        return Dense(hessian, g, _separate(labels, level.weights), float(level.weights.min()))
+
+    def _root_table(self, level: LevelModel, rows: PassRows) -> Dense:
+        """Return what A + K say of the pass's table."""
+        lattice, up = self.tree.lattice, self.tree.levels[0]
+        values, spread = up.shape.values[0], up.spread[0][0]
+        if len(rows.cells) < len(values) * lattice.n_product:  # exact answers close cells of open values
+            if 0 not in self._cells:
+                self._cells[0] = CellFit.of(rows.step.table, *self._on_cells(level, rows.cells))
+            return self._cells[0].margin(rows.table, rows.first)
+        query = query_of_labels(lattice, level.tables[rows.step.table])
+        estimate = self.found.alone[0][0][0]
+        block, linear, least = _information(lattice, query, values, (spread, spread), estimate)
+        row = _places(lattice, query, *lattice.place[:, rows.cells[rows.first]])
+        one_row_each = len(np.unique(row)) == len(row)
+        curvature = least * (1 - 1e-9) if one_row_each else 0.0
+        return Dense(block[np.ix_(row, row)], linear[row][:, None], curvature, least)
 
     @cached_property
     def _cells(self) -> dict[int, CellFit]:
@@ -108,38 +121,53 @@ class TreeObjective:
         at = np.minimum(np.searchsorted(values, dense), len(values) - 1)
         return np.where(values[at] == dense, b[at, product], 0.0)
 
-    def _last(self, level: LevelModel, rows: PassRows) -> PerChild:
-        """Return the quadratic of cells. What the fixed table tells is constant and left out of A."""
-        lattice, up = self.tree.lattice, self.tree.levels[self.depth]
-        fixed = rows.fixed
-        labels = np.ascontiguousarray(level.labels[:, rows.cells])
+    def _last(self, level: LevelModel, rows: PassRows) -> PerChild | LatticeQuadratic:
+        """Return the quadratic of cells."""
+        (n, m), found = rows.allowed.shape, self._in_lattice(level, rows)
+        if self.in_lattice and n * n * m > MOST_WRITTEN_OUT:
+            return found
+        equal = found.lattice.equal_axes(found.product, found.product)
+        beyond = [
+            written_out(found.lattice, k, values, found.dense, equal)
+            for k, values in zip(found.matrices, found.values, strict=True)
+        ]
+        hessian, g, least = (
+            gram(found.labels, found.weights),
+            np.ascontiguousarray(found.g),
+            _least(found.matrices),
+        )
+        return PerChild(
+            hessian, np.stack(beyond), g, found.curvature, found.scale, rows.fixed, rows.allowed, least
+        )
+
+    def _in_lattice(self, level: LevelModel, rows: PassRows) -> LatticeQuadratic:
+        """Return the quadratic of cells in lattice form. What the fixed table tells is constant and left out of A."""
+        lattice, up, fixed = self.tree.lattice, self.tree.levels[self.depth], rows.fixed
+        labels = level.labels[:, rows.cells]
         informative = np.array([not fixed.n_groups or not refines(fixed.of, of) for of in labels], dtype=bool)
         labels, weights = np.ascontiguousarray(labels[informative]), level.weights[informative]
-        hessian = gram(labels, weights)
         dense, product = lattice.place[:, rows.cells]
-        g = np.stack([self._linear(self.depth, int(c), dense, product) for c in self.nodes], axis=1)
-        values = tuple(up.shape.values[up.shape.pattern[c]] for c in self.nodes)
-        matrices = tuple(up.of(up.beyond, int(c)) for c in self.nodes)
         own = up.own.matrices - sum(
             weight * query_of_labels(lattice, of).gram(lattice)
             for of, weight, here in zip(level.labels, level.weights, informative, strict=True)
             if not here
         )
-        linear = tuple(
-            self.found.linear[self.depth][up.shape.pattern[c]][up.shape.place[c]] for c in self.nodes
-        )
-        beyond: LatticeQuadratic | Stacked = LatticeQuadratic(
-            lattice, dense, product, values, matrices, own, linear
-        )
-        n, m = g.shape
-        if not self.in_lattice or n * n * m <= MOST_WRITTEN_OUT:
-            equal = lattice.equal_axes(product, product)
-            blocks = [written_out(lattice, k, v, dense, equal) for k, v in zip(matrices, values, strict=True)]
-            beyond = Stacked(np.stack(blocks))
-        least, scale = _least(matrices), float(level.weights.min())
-        curvature = _separate(labels, weights) + least
-        return PerChild(
-            hessian, beyond, np.ascontiguousarray(g), curvature, scale, fixed, rows.allowed, least
+        pattern, place = up.shape.pattern[self.nodes], up.shape.place[self.nodes]
+        matrices = tuple(up.of(up.beyond, int(node)) for node in self.nodes)
+        return LatticeQuadratic(
+            lattice,
+            dense,
+            product,
+            tuple(up.shape.values[p] for p in pattern),
+            matrices,
+            labels,
+            weights,
+            own,
+            tuple(self.found.linear[self.depth][p][at] for p, at in zip(pattern, place, strict=True)),
+            _separate(labels, weights) + _least(matrices),
+            float(level.weights.min()),
+            fixed,
+            rows.allowed,
         )
 
     def _table(self, level: LevelModel, rows: PassRows, counts: Ints) -> PerChild:
@@ -178,7 +206,7 @@ class TreeObjective:
         one_row_each = len(rows.first) == len(answers)
         return PerChild(
             np.ascontiguousarray(shared[on_rows]),
-            Stacked(np.stack([k[on_rows] for k in beyond])),
+            np.stack([k[on_rows] for k in beyond]),
             np.ascontiguousarray(np.stack(linear, axis=1)[row_answer]),
             least * (1 - 1e-9) if one_row_each else 0.0,
             least,
