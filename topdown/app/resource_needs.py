@@ -15,7 +15,7 @@ from topdown.app.screens import figures
 from topdown.errors import ConfigError
 from topdown.formats.plan_documents import NeededResources, Warned
 from topdown.plan import Plan
-from topdown.solve import most_dense_rows
+from topdown.solve.tree import most_dense_rows
 
 # CPU seconds of one worker, measured with bench/bench_needs.py on one machine; extensions were measured less.
 START_SECONDS = 2.2

@@ -19,7 +19,7 @@ from topdown.errors import InternalError
 from topdown.formats.common import EstimateOfLevel
 from topdown.formats.release_documents import TreeEstimate
 from topdown.model import refines
-from topdown.plan import LevelPlan, Pass, Plan
+from topdown.plan import Pass
 from topdown.solve.group_constraints import FixedTable, occurring
 from topdown.solve.kernels_shared import gram, linear_term, separating_weight
 from topdown.solve.least_squares import (
@@ -264,25 +264,3 @@ class CellFit:
         curvature = lowest * (1 - 1e-9) if one_row_each else 0.0
         linear = information @ (select @ self.value)
         return Dense(information[np.ix_(row_table, row_table)], linear[row_table], curvature, lowest)
-
-
-def most_dense_rows(plan: Plan) -> int:
-    """Return how many rows the largest dense matrix of a split may have: all cells, where it depends on the tables."""
-    rules, n = plan.invariants, plan.schema.n_cells
-    bounded = rules.bounds or rules.soft_rules or rules.exact
-    own = plan.estimates is None or plan.estimates.targets == "own"
-    plain = n > WIDE_CELLS and own and not bounded and all(_is_plain_level(level) for level in plan.levels)
-    crossing = max(_crossing_answers(plan, level) for level in plan.levels) if plain else n
-    return n if crossing > MOST_CROSSING else min(n, max(FEW_ROWS, CROSSING * (crossing + 1)))
-
-
-def _crossing_answers(plan: Plan, level: LevelPlan) -> int:
-    """Return the answers of the last pass that may be of more than one cell."""
-    return sum(plan.query(name).n_answers for name in level.passes[-1].queries if name != "detailed")
-
-
-def _is_plain_level(level: LevelPlan) -> bool:
-    """Tell whether the passes of a level are total, from its own answers, and cells, from theirs among others."""
-    *before, last = level.passes
-    totals = all(step.table == "total" and set(step.queries) == {"total"} for step in before)
-    return totals and len(before) < 2 and "detailed" in last.queries

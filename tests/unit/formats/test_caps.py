@@ -27,7 +27,7 @@ from topdown.inputs import TableProblem, read_header
 from topdown.model import Attribute, Invariants, Schema
 from topdown.plan import Estimates, Pass, load_invariants, load_run_file, load_schema
 from topdown.privacy.ledger import Disk
-from topdown.solve import most_dense_rows
+from topdown.solve.tree import most_dense_rows
 from topdown.verify import UnreadableError, read_bytes
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -173,11 +173,13 @@ def test_a_plain_wide_plan_needs_no_squares(tmp_path):
     plain = replace(plain, levels=tuple(replace(level, passes=passes) for level in plan.levels))
     assert most_dense_rows(plain) == 4 * (1 + 120 + 80 + 1)
     assert needed_bytes(plain) < 2 * START_BYTES  # 808 rows, squared, are 34 MB
+    unmeasured = tuple(replace(level, measurements=()) for level in plain.levels)
+    fitted = replace(plain, levels=unmeasured, estimates=Estimates("tree", None))
+    assert most_dense_rows(fitted) == 1414  # matrices are written out up to 2,000,000 entries
     crossed = (Pass(table="total", queries=("total", "a0")), Pass(table="detailed", queries=queries))
     for other in (
         replace(plain, levels=tuple(replace(level, passes=crossed) for level in plan.levels)),
         replace(plain, levels=tuple(replace(level, passes=passes[1:] * 2) for level in plan.levels)),
-        replace(plain, estimates=Estimates("tree", None)),
         replace(plain, invariants=replace(plain.invariants, at_least=plan.invariants.at_least)),
     ):
         assert most_dense_rows(other) == 120 * 80

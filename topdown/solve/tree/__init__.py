@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         check_solve,
         choose_levels,
         lattice_form,
+        most_dense_rows,
     )
     from topdown.solve.tree.normal_equations import LeafPath, Measured, normal_residual_persons
     from topdown.solve.tree.plan_deviations import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isqrt
 
 import numpy as np
 
@@ -13,8 +14,11 @@ from topdown.formats.common import EstimateOfLevel
 from topdown.model import parse_query, public_constraints
 from topdown.plan import LevelPlan, Plan, PublicContext
 from topdown.solve.lattice import Information, Lattice, information, make_lattice
+from topdown.solve.least_squares import MOST_CROSSING
+from topdown.solve.objectives import CROSSING, FEW_ROWS, WIDE_CELLS
 from topdown.solve.tree.tree_estimate import open_values
 
+MOST_WRITTEN_OUT = 2_000_000  # entries of matrices, one a child, above which the lattice step is taken
 MOST_DENSE = 64  # combinations of dense values
 MOST_AXES = 6  # product attributes, 64 components
 MOST_STACKED = 20_000_000  # entries of matrices written out, one a child
@@ -76,16 +80,9 @@ def lattice_form(context: PublicContext) -> LatticeForm | str:
     Args:
         context: plan and public facts.
     """
-    plan = context.plan
-    why = _no_form(plan)
-    if why:
-        return why
-    lattice = _schema_lattice(plan)
-    if lattice.n_dense > MOST_DENSE:
-        names = ", ".join(lattice.dense)
-        return f"{names} have {lattice.n_dense:,} values together, more than {MOST_DENSE}"
-    if len(lattice.sizes) > MOST_AXES:
-        return f"more than {MOST_AXES} attributes are neither recoded nor closed by a rule"
+    plan, lattice = context.plan, _plan_lattice(context.plan)
+    if isinstance(lattice, str):
+        return lattice
     own = tuple(
         information(
             lattice,
@@ -125,6 +122,19 @@ def _reason_not_covered(plan: Plan, asked: bool) -> str:
     return (
         "use the counts alone" if asked else "remove estimates.coverage from the run file; nothing was spent"
     )
+
+
+def _plan_lattice(plan: Plan) -> Lattice | str:
+    """Return a plan's cells as the estimate sorts them, or why it cannot."""
+    if why := _no_form(plan):
+        return why
+    lattice = _schema_lattice(plan)
+    if lattice.n_dense > MOST_DENSE:
+        names = ", ".join(lattice.dense)
+        return f"{names} have {lattice.n_dense:,} values together, more than {MOST_DENSE}"
+    if len(lattice.sizes) > MOST_AXES:
+        return f"more than {MOST_AXES} attributes are neither recoded nor closed by a rule"
+    return lattice
 
 
 def _no_form(plan: Plan) -> str:
@@ -243,3 +253,29 @@ def check_pieces(context: PublicContext) -> None:
             fix="leave out upper bounds and nested bounds, keep totals exact further up, or make a release for each "
             "part of the country; nothing was spent",
         )
+
+
+def most_dense_rows(plan: Plan) -> int:
+    """Return how many rows the largest dense matrix of a split may have: all cells, where it depends on the tables."""
+    rules, n = plan.invariants, plan.schema.n_cells
+    bounded = rules.bounds or rules.soft_rules or rules.exact
+    plain = n > WIDE_CELLS and not bounded and all(_is_plain_level(level) for level in plan.levels)
+    if not plain:
+        return n
+    in_lattice = plan.fits_tree and not isinstance(_plan_lattice(plan), str)
+    own = plan.levels[-1:] if in_lattice else plan.levels
+    crossing = max(_crossing_answers(plan, level) for level in own)
+    rows = n if crossing > MOST_CROSSING else max(FEW_ROWS, CROSSING * (crossing + 1))
+    return min(n, max(rows, isqrt(MOST_WRITTEN_OUT)) if in_lattice else rows)
+
+
+def _crossing_answers(plan: Plan, level: LevelPlan) -> int:
+    """Return the answers of the last pass that may be of more than one cell."""
+    return sum(plan.query(name).n_answers for name in level.passes[-1].queries if name != "detailed")
+
+
+def _is_plain_level(level: LevelPlan) -> bool:
+    """Tell whether the passes of a level are total, from its own answers, and cells, from theirs among others."""
+    *before, last = level.passes
+    totals = all(step.table == "total" and set(step.queries) == {"total"} for step in before)
+    return totals and len(before) < 2 and "detailed" in last.queries

@@ -27,7 +27,7 @@ from topdown.solve.objectives import (
     StatisticsOfParts,
 )
 from topdown.solve.release_facts import LevelModel
-from topdown.solve.tree.coverage import CoveredLevels, choose_levels
+from topdown.solve.tree.coverage import MOST_WRITTEN_OUT, CoveredLevels, choose_levels
 from topdown.solve.tree.normal_equations import LeafPath, Measured, normal_residual_persons
 from topdown.solve.tree.tree_estimate import (
     Covariances,
@@ -40,9 +40,6 @@ from topdown.solve.tree.tree_estimate import (
     open_values,
     spread_evenly,
 )
-
-MOST_WRITTEN_OUT = 2_000_000  # entries of matrices, one a child, above which the lattice step is taken
-
 
 LEAST_LEFT = 1e-4  # of a variance once the parent's table is known, relative to the variance without it
 
