@@ -23,7 +23,6 @@ KERNELS = (
     "pgsr.estimators.kernels_isotonic",
     "pgsr.estimators.kernels_model1",
     "pgsr.estimators.kernels_paths",
-    "pgsr.estimators.kernels_shrinkage",
     "pgsr.estimators.kernels_split",
     "topdown.solve.kernels_shared",
     "topdown.solve.least_squares.kernels_admm",

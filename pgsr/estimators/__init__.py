@@ -11,6 +11,7 @@ from topdown.lazy import lazy_face
 if TYPE_CHECKING:
     from pgsr.estimators.count_intervals import (
         COVERAGES,
+        LOGISTIC,
         MEANING,
         OF_MODEL,
         OF_NOISE,
@@ -27,20 +28,12 @@ if TYPE_CHECKING:
         relaxed_histograms,
         tree_optimum,
     )
-    from pgsr.estimators.kernels_isotonic import exceeds, isotonic_rows, isotonic_rows_real
+    from pgsr.estimators.kernels_isotonic import exceeds, fit_tree_rows, isotonic_rows, isotonic_rows_real
     from pgsr.estimators.kernels_paths import (
         choose_columns_and_rows,
         path_posterior,
         steady_tails,
         weigh_large,
-    )
-    from pgsr.estimators.kernels_shrinkage import (
-        LEAST_SPREAD,
-        PHI_START,
-        SPREAD_PASSES,
-        TRUST_ROUNDS,
-        fit_tree_rows,
-        shrink_siblings,
     )
     from pgsr.estimators.kernels_split import split, split_bounded
     from pgsr.estimators.large_groups import (
@@ -65,13 +58,24 @@ if TYPE_CHECKING:
         vector_kind,
     )
     from pgsr.estimators.shrinkage import (
+        CLUSTERED,
+        Answers,
         add_up_known,
+        clustering_of_large,
         constrained_estimate,
         fitted_totals,
-        shrink_to_parent,
         smooth_counts,
         whole_counts,
         whole_totals,
+    )
+    from pgsr.estimators.sibling_covariance import (
+        Differences,
+        Siblings,
+        best_linear,
+        bridge,
+        fit_differences,
+        join_answers,
+        shrink_jointly,
     )
 
 __getattr__ = lazy_face(__name__, __file__)

@@ -1,4 +1,4 @@
-"""Kernels of order: exact pooling, isotonic rows, runs of medians. Sources: pgsr.md 2.1.
+"""Kernels of cumulative counts: exact pooling, isotonic rows, runs of medians, least squares on the tree, variances.
 
 Each has a plain twin in `tests/oracles/group_sizes.py`.
 """
@@ -6,6 +6,7 @@ Each has a plain twin in `tests/oracles/group_sizes.py`.
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from math import pow
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,11 @@ from topdown.arrays import (
     IntsOut,
     IntTable,
     IntTableOut,
+    SingleTable,
     Whole,
 )
+
+ISOTONIC: float = 0.2
 
 
 def exceeds(sum_a: Whole, weight_a: Whole, sum_b: Whole, weight_b: Whole) -> Whole:
@@ -180,3 +184,147 @@ def extreme_medians(values: Floats) -> NDArray[np.float64]:
     for i in range(n - 2, -1, -1):
         out[i] = min(out[i], out[i + 1])
     return filled
+
+
+def fit_tree_rows(values: FloatTableOut, first_child: Ints, own: FloatTable, share: FloatTable) -> None:
+    """Replace values [node][size] by the consistent ones nearest to them, as `TreeLeastSquares.fit` does.
+
+    Args:
+        values: changed in place.
+        first_child: see `Tree.first_child`.
+        own, share: of `TreeLeastSquares`, one a node, (n_nodes, 1); or of `share_cells`, one a node and size.
+    """
+    n_inner, n = first_child.shape[0] - 1, values.shape[1]
+    by_size: Whole = 1 if own.shape[1] > 1 else 0
+    sums: FloatsOut = np.empty(n)
+    for g in range(n_inner - 1, -1, -1):
+        sums[:] = 0.0
+        for c in range(first_child[g], first_child[g + 1]):
+            for s in range(n):
+                sums[s] += values[c, s]
+        for s in range(n):
+            values[g, s] = sums[s] + own[g, s * by_size] * (values[g, s] - sums[s])
+    for g in range(n_inner):
+        for s in range(n):
+            sums[s] = values[g, s]
+        for c in range(first_child[g], first_child[g + 1]):
+            for s in range(n):
+                sums[s] -= values[c, s]
+        for c in range(first_child[g], first_child[g + 1]):
+            for s in range(n):
+                values[c, s] += sums[s] * share[c, s * by_size]
+
+
+def narrow_by_tree(variance: FloatTableOut, heard: SingleTable, first_child: Ints) -> None:
+    """Lower the variances of counts by what regions and their parts say of each other: least squares on the tree.
+
+    A region whose count comes from its prior says nothing new of its parent, which the prior was made from.
+
+    Args:
+        variance: [node][size], changed in place.
+        heard: how far a count comes from a region's own answers, 0..1, [node][size].
+        first_child: see `Tree.first_child`.
+    """
+    n_inner = first_child.shape[0] - 1
+    for g in range(n_inner - 1, -1, -1):
+        for s in range(variance.shape[1]):
+            parts: float = 0.0
+            for c in range(first_child[g], first_child[g + 1]):
+                parts += variance[c, s]
+            if variance[g, s] > 0.0:
+                variance[g, s] -= heard[g, s] * (variance[g, s] * variance[g, s]) / (variance[g, s] + parts)
+    for g in range(n_inner):
+        for s in range(variance.shape[1]):
+            parts = 0.0
+            for c in range(first_child[g], first_child[g + 1]):
+                parts += variance[c, s]
+            if parts == 0.0:
+                continue
+            known = 1.0 - min(variance[g, s] / parts, 1.0)
+            for c in range(first_child[g], first_child[g + 1]):
+                variance[c, s] -= heard[c, s] * known * (variance[c, s] * variance[c, s]) / parts
+
+
+def block_precision(base: Floats, own: float, joint: float, out: FloatsOut) -> None:
+    """Fill the precision of every cumulative count of a region: of its own block of sizes, at least `joint`.
+
+    Args:
+        base: isotonic cumulative counts.
+        own: precision of one answer of the region.
+        joint: precision of one size from all levels together.
+        out: filled; its last entry is not used.
+    """
+    n = base.shape[0] - 1
+    out[n] = joint
+    i: Whole = 0
+    while i < n:
+        j = i
+        while j < n and base[j] == base[i]:
+            j += 1
+        for k in range(i, j):
+            out[k] = max(joint, (j - i) * own)
+        i = j
+
+
+def isotonic_noise(base: FloatTable, own: Floats, noise: FloatTableOut) -> None:
+    """Lower the variance of cumulative counts to what isotonic regression leaves where few groups have each size.
+
+    Where a size has rho groups and an answer the variance v, it is some (4 v rho)^(2/3) / 5, times 0.263 / 0.2 by
+    Chernoff's law; at least half of that of a block's mean.
+
+    Args:
+        base: isotonic cumulative counts [node][size].
+        own: precision of one answer of every node.
+        noise: variances [node][size], lowered in place.
+    """
+    n = base.shape[1]
+    for r in range(base.shape[0]):
+        i: Whole = 0
+        while i < n - 1:
+            j = i
+            while j < n - 1 and base[r, j] == base[r, i]:
+                j += 1
+            block = 0.5 / ((j - i) * own[r])
+            for k in range(i, j):
+                low: float = base[r, k - 3] if k >= 3 else 0.0
+                high = min(k + 2, n - 1)
+                rho = max(base[r, high] - low, 0.0) / (high - max(k - 3, -1))
+                noise[r, k] = min(noise[r, k], max(block, ISOTONIC * pow(4.0 * rho / own[r], 2.0 / 3.0)))
+            i = j
+
+
+def excess_of_siblings(
+    answers: IntTable,
+    columns: Ints,
+    totals: Ints,
+    base: FloatTable,
+    first_child: Ints,
+    first: Whole,
+    stop: Whole,
+    variance: float,
+) -> float:
+    """Return by how much cumulative shares of siblings differ beyond noise, squared, on average over the groups.
+
+    Args:
+        answers: noisy tail counts [node][size], as far as `columns` of every node.
+        totals: number of groups of every node.
+        base: cumulative counts [node][size].
+        first_child: see `Tree.first_child`.
+        first, stop: first region of the parents' level and the one after the last.
+        variance: of one answer.
+    """
+    excess: float = 0.0
+    scale: float = 0.0
+    for g in range(first, stop):
+        for c in range(first_child[g], first_child[g + 1]):
+            if totals[c] == 0:
+                continue
+            random = totals[c] * (1.0 - totals[c] / totals[g])
+            before: float = 0.0
+            for s in range(min(columns[c], base.shape[1]) - 1):
+                share = base[g, s] / totals[g]
+                off = totals[c] - answers[c, s + 1] - totals[c] * share
+                excess += (off * off - variance - share * (1.0 - share) * random) * (share - before)
+                before = share
+            scale += totals[c] * random
+    return excess / scale if scale > 0.0 else 0.0

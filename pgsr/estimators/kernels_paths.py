@@ -257,6 +257,7 @@ def path_posterior(
     weights: FloatsOut = np.empty(4 * n + 2 * MOST_JUMP)
     reach_of: IntsOut = np.zeros(n, dtype=np.int64)
     prior: IntsOut = np.zeros(n, dtype=np.int64)
+    of_row: FloatsOut = np.empty(reference[0] + 1 if rows > 0 else 1)
     next_prior = 0
     least: Whole = 0
     most: Whole = 0
@@ -299,13 +300,14 @@ def path_posterior(
                 for t in range(max(lo, at), min(hi, at + jumps) + 1):
                     kept[used + t - lo] += mass * prior_of[t - at]
         else:
+            fill_row_chances(answers, columns, rows, low_before, hi, e, likelihood, even, of_row)
             for t in range(lo, hi + 1):
                 total: float = 0.0
                 product: float = 1.0
                 for j in range(min(jumps, t - low_before) + 1):
                     at = t - j
-                    if j > 0 and at < rows:
-                        product *= even * likelihood[min(abs(answers[columns + at] - e), reach)]
+                    if j > 0:
+                        product *= of_row[at - low_before]
                     if at <= high_before:
                         total += kept[from_before + at - low_before] * prior_of[j] * product
                 kept[used + t - lo] = total
@@ -330,59 +332,80 @@ def path_posterior(
             kept[used + i - a] = kept[used + i] / peak
         low[c], start[c], width[c] = lo + a, used, b - a + 1
         used += b - a + 1
-    # Of each state of the next cell: the mass that follows it, and that times the jump and the jump squared.
+    # Of each state of the next cell: the mass that follows it; of the jump: its first moments.
     widest: Whole = 1
     for c in range(first, n + 1):
         widest = max(widest, width[c])
     following: FloatsOut = np.empty(widest)
-    first_power: FloatsOut = np.empty(widest)
-    second_power: FloatsOut = np.empty(widest)
     back: FloatsOut = np.ones(widest)
     for c in range(first, n):
         lo, w = low[c], width[c]
+        before: Floats = kept[start[c + 1] : start[c + 1] + width[c + 1]]
         moments(kept[start[c] : start[c] + w], back[:w], lo, c, mean, variance)
         observe(answers, columns, rows, c, lo, lo + w - 1, likelihood, c == first, end, back[:w])
         if c == begin:
             for i in range(w):
                 back[i] *= large[min(lo + i, large.shape[0] - 1)]
         low_next, n_next, e = low[c + 1], width[c + 1], c + 1 - columns
-        for i in range(n_next):
-            following[i], first_power[i], second_power[i] = 0.0, 0.0, 0.0
+        following[:n_next] = 0.0
         prior_of = weights[prior[c] : prior[c] + reach_of[c] + 1]
-        if c < columns or low_next >= rows:
-            for j in range(reach_of[c] + 1):
-                ahead = low_next + j - lo
-                for i in range(max(0, -ahead), min(n_next, w - ahead)):
-                    part = prior_of[j] * back[ahead + i]
-                    following[i] += part
-                    first_power[i] += part * j
-                    second_power[i] += part * (j * j)
-        else:
-            for i in range(n_next):
-                at = low_next + i
-                product = 1.0
-                for t in range(at, min(lo + w, at + reach_of[c] + 1)):
-                    j = t - at
-                    if j > 0 and t <= rows:
-                        product *= even * likelihood[min(abs(answers[columns + t - 1] - e), reach)]
-                    if t >= lo:
-                        part = prior_of[j] * product * back[t - lo]
-                        following[i] += part
-                        first_power[i] += part * j
-                        second_power[i] += part * (j * j)
-        peak = 0.0
         whole: float = 0.0
         once: float = 0.0
         twice: float = 0.0
-        for i in range(n_next):
-            mass = kept[start[c + 1] + i]
-            whole += mass * following[i]
-            once += mass * first_power[i]
-            twice += mass * second_power[i]
-            peak = max(peak, following[i])
+        if c < columns or low_next >= rows:
+            for j in range(reach_of[c] + 1):
+                ahead = low_next + j - lo
+                weight = prior_of[j]
+                shared: float = 0.0
+                for i in range(max(0, -ahead), min(n_next, w - ahead)):
+                    following[i] += weight * back[ahead + i]
+                    shared += before[i] * back[ahead + i]
+                shared *= weight
+                whole += shared
+                once += shared * j
+                twice += shared * (j * j)
+        else:
+            fill_row_chances(answers, columns, rows, low_next, lo + w - 1, e, likelihood, even, of_row)
+            for i in range(n_next):
+                at = low_next + i
+                product = 1.0
+                follows: float = 0.0
+                for t in range(at, min(lo + w, at + reach_of[c] + 1)):
+                    j = t - at
+                    if j > 0:
+                        product *= of_row[t - 1 - low_next]
+                    if t >= lo:
+                        part = prior_of[j] * product * back[t - lo]
+                        follows += part
+                        once += before[i] * part * j
+                        twice += before[i] * part * (j * j)
+                following[i] = follows
+                whole += before[i] * follows
         spread[c] = max(twice / whole - (once / whole) * (once / whole), 0.0) if whole > 0.0 else 0.0
+        peak = 0.0
+        for i in range(n_next):
+            peak = max(peak, following[i])
         for i in range(n_next):
             back[i] = following[i] / peak if peak > 0.0 else 1.0
+
+
+def fill_row_chances(
+    answers: Ints,
+    columns: Whole,
+    rows: Whole,
+    low: Whole,
+    high: Whole,
+    size: Whole,
+    likelihood: Floats,
+    even: float,
+    out: FloatsOut,
+) -> None:
+    """Fill the likelihood that the groups of rows low..high - 1 have this size; of those that were not measured, 1."""
+    reach = likelihood.shape[0] - 1
+    for at in range(low, min(high, rows)):
+        out[at - low] = even * likelihood[min(abs(answers[columns + at] - size), reach)]
+    for at in range(max(low, rows), high):
+        out[at - low] = 1.0
 
 
 def observe(

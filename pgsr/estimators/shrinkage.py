@@ -1,17 +1,17 @@
-"""Counts that keep public numbers of groups exactly, with intervals; shrinkage of regions to their parent.
+"""Counts that keep public numbers of groups exactly, with intervals; the posterior of regions given their parent.
 
-Numbers that are not public are estimated from the noisy answers first, whole and consistent. With shrinkage a region's
-cumulative counts are its share of the parent's plus a difference whose size is fitted from the noisy answers, so that
-it costs nothing; regions unlike their siblings keep their own data. Nothing here reads anything confidential.
+Numbers that are not public are estimated from the noisy answers first, whole and consistent. Nothing here reads
+anything confidential.
 
 The mechanism `posterior` has every region's sizes given its answers and its parent's, exact where groups are few.
 From the root down, a region's number of groups of each size has a prior with the mean of its share of its parent's, as
 far as the region's own answers agree with it, and a variance fitted to the siblings of the whole level; where siblings
-differ too much, the prior is its own estimate by least squares. The posterior
-of its tail counts is that of a hidden Markov chain (`kernels_paths.py`) for all sizes of which few groups are expected;
-sizes of many groups come from least squares, shrunk to the parent. Regions and their parts are then reconciled cell by
-cell in proportion to posterior variance, made whole and consistent. Everything is fitted from noisy answers and public
-numbers, so that it costs nothing; no variance has a constant part, so that the error vanishes with the noise.
+differ too much, the prior is its own estimate by least squares. The posterior of its tail counts is that of a hidden
+Markov chain (`kernels_paths.py`) for all sizes of which few groups are expected; sizes of many groups come from least
+squares, and are shrunk to the parent by how siblings differ at all these sizes at once (`sibling_covariance.py`).
+Regions and their parts are then reconciled cell by cell in proportion to posterior variance, made whole and consistent.
+Everything is fitted from noisy answers and public numbers, so that it costs nothing; no variance has a constant part,
+so that the error vanishes with the noise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.estimators.cumulative import TreeLeastSquares, smoothed, track
-from pgsr.estimators.kernels_isotonic import isotonic_rows_real, share_cells
+from pgsr.estimators.kernels_isotonic import (
+    block_precision,
+    excess_of_siblings,
+    fit_tree_rows,
+    isotonic_noise,
+    isotonic_rows_real,
+    narrow_by_tree,
+    share_cells,
+)
 from pgsr.estimators.kernels_paths import (
     MIXED_IN,
     adapt_to_region,
@@ -34,17 +42,9 @@ from pgsr.estimators.kernels_paths import (
     steady_tails,
     weigh_large,
 )
-from pgsr.estimators.kernels_shrinkage import (
-    block_precision,
-    excess_of_siblings,
-    fit_tree_rows,
-    isotonic_noise,
-    narrow_by_tree,
-    pooled_spread,
-    shrink_siblings,
-)
 from pgsr.estimators.kernels_split import split, track_down
 from pgsr.estimators.large_groups import ColumnsAndRows
+from pgsr.estimators.sibling_covariance import MOST_SIZES, LeadingSizes, join_answers, shrink_jointly
 from pgsr.hierarchy import Tree
 from pgsr.level_noise import Calibration
 from topdown.arrays import Floats, Ints
@@ -144,32 +144,6 @@ def smooth_counts(
         root = smooth[0].copy() if i == 0 else root
     smooth[0] = root
     return SmoothedCounts(smooth, np.divide(1.0, precision, out=precision))
-
-
-def shrink_to_parent(tree: Tree, base: SmoothedCounts, shrinks: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return cumulative counts [node][size] that are shrunk to the parent from the root down, and their variances.
-
-    Args:
-        base: see `base_of`.
-        shrinks: which nodes are shrunk to their parent; the others keep their own data.
-    """
-    final, variance = base.values.copy(), base.noise.copy()
-    variance[:, -1] = 0.0
-    totals = base.values[:, -1].copy()
-    pooled = np.empty(len(base.values[0]) - 1)
-    for g in range(tree.n_inner):
-        level = tree.columns(int(tree.level_of[g]))
-        if g == level.start:
-            pooled_spread(base.values, base.noise, tree.first_child, level.start, level.stop, pooled)
-        b, e = tree.first_child[g], tree.first_child[g + 1]
-        if not shrinks[b:e].any():
-            continue
-        above = np.stack([base.values[g], final[g], variance[g]])
-        own = base.values[b:e], base.noise[b:e], totals[b:e], shrinks[b:e]
-        shrink_siblings(above, *own, pooled, final[b:e], variance[b:e])
-        final[b:e, -1] = np.inf
-        isotonic_rows_real(final[b:e].copy(), np.zeros(e - b), totals[b:e], final[b:e])
-    return final, variance
 
 
 def whole_counts(tree: Tree, cumulative: Floats, totals: Ints) -> Ints:
@@ -396,18 +370,21 @@ class Body:
     Args:
         tails, variance: tail counts [node][size + 1].
         alike: of every level, whether siblings are alike enough to follow from their parent.
+        leading: sizes that are shrunk to the parent together.
     """
 
     tails: Floats
     variance: Floats
     alike: NDArray[np.bool_]
+    leading: LeadingSizes
 
 
 def _body(answers: Answers, steady: Ints, shrinks: NDArray[np.bool_]) -> Body:
     tree, totals, n = answers.tree, answers.totals, answers.noisy.shape[1]
     by_level = np.array([answers.variance(i) for i in range(tree.n_levels)])
     variances = by_level[tree.level_of]
-    base = smooth_counts(tree, _upward(answers, steady).T, totals, variances, ROUNDS)
+    upward = _upward(answers, steady)
+    base = smooth_counts(tree, upward.T, totals, variances, ROUNDS)
     isotonic_noise(base.values, 1.0 / variances, base.noise)
     alike = np.ones(tree.n_levels, dtype=np.bool_)
     for level in range(1, tree.n_levels):
@@ -416,13 +393,15 @@ def _body(answers: Answers, steady: Ints, shrinks: NDArray[np.bool_]) -> Body:
         own = answers.noisy, answers.choice.columns, totals
         excess = excess_of_siblings(*own, base.values, tree.first_child, above.start, above.stop, variance)
         alike[level] = excess <= UNLIKE
-    final, of_final = shrink_to_parent(tree, base, shrinks & alike[tree.level_of])
-    del base
+    values, of_values = base.values, base.noise
+    own_data = join_answers(tree, upward[:, : min(MOST_SIZES, n - 1)], variances)
+    del upward
+    leading = shrink_jointly(tree, own_data, totals, shrinks, values, of_values)
     tails, spread = np.zeros((tree.n_nodes, n + 1)), np.zeros((tree.n_nodes, n + 1))
     tails[:, 0] = totals
-    np.subtract(totals[:, None], final[:, :-1], out=tails[:, 1:n])
-    spread[:, 1:n] = of_final[:, :-1]
-    return Body(tails, spread, alike)
+    np.subtract(totals[:, None], values[:, :-1], out=tails[:, 1:n])
+    spread[:, 1:n] = of_values[:, :-1]
+    return Body(tails, spread, alike, leading)
 
 
 def _upward(answers: Answers, steady: Ints) -> Floats:
@@ -451,7 +430,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             fit_alikeness(
                 answers.noisy, answers.choice.columns, totals, tree.parent, mean, bounds, scale, alike, doubt
             )
-            clustering = _clustering_of_large(answers, mean, level)
+            clustering = clustering_of_large(answers, mean, level)
         for r in range(here.start, here.stop):
             if totals[r] == 0:
                 mean[r] = variance[r] = spread[r] = 0.0
@@ -479,7 +458,6 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 of_prior = share * share * spread[up] + doubt * expected * expected
             else:
                 density_variance(variance[r], of_density)
-            apart = variance[r, :-1] + variance[r, 1:]
             many = np.flatnonzero(expected > few)
             first = min(int(many[-1]) + 1, n - 1) if len(many) else 0
             end = np.array([float(totals[r]), 0.0] if first == 0 else [mean[r, first], variance[r, first]])
@@ -504,19 +482,28 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 spread[r],
             )
             prior = expected + expected * expected / alike
-            off = mean[r, :first] - mean[r, 1 : first + 1] - expected[:first]
-            spread[r, :first] = np.minimum(apart[:first], prior[:first] + of_prior[:first] + off * off)
             pull = np.minimum(spread[r] / prior, 1.0)
-            heard[r] = 1.0 - pull
-            # As far as the prior counts, its own error goes on.
-            spread[r, first:] += (pull * pull * of_prior)[first:]
+            # As far as the prior counts, its own error goes on; it is one for all sizes.
+            more = (pull * pull * of_prior)[first:]
+            spread[r, first:] += more
+            apart = variance[r, :first] + variance[r, 1 : first + 1]
+            if first > 0:
+                apart[-1] += np.sqrt(more).sum() ** 2
+            off = mean[r, :first] - mean[r, 1 : first + 1] - expected[:first]
+            spread[r, :first] = np.minimum(apart, prior[:first] + of_prior[:first] + off * off)
+            leading = min(first, body.leading.n_sizes[level])
+            spread[r, :leading] = np.minimum(apart[:leading], body.leading.variance[r, :leading])
+            heard[r] = 1.0 - np.minimum(spread[r] / prior, 1.0)
+            if r < tree.n_inner:  # these have heard their parts already
+                heard[r, :leading] = 0.0
     return Paths(mean, variance, spread, heard)
 
 
-def _clustering_of_large(answers: Answers, tails: Floats, level: int) -> float:
+def clustering_of_large(answers: Answers, tails: Floats, level: int) -> float:
     """Return the relative variance of a level's numbers of large groups beyond that of independent groups.
 
     By moments of the persons in the rows, which are many noise scales where a region has large groups at all.
+    Slow twin: `clustering_by_regions` in `tests/oracles/group_sizes.py`.
 
     Args:
         tails: posterior mean tail counts of the levels above, [node][size + 1].

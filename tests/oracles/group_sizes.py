@@ -1,14 +1,14 @@
-"""Slow, obvious twins of the estimators of group sizes: enumeration, cost tables, flows, rationals, plain splits."""
+"""Slow, obvious twins of the estimators of group sizes: enumeration, cost tables, flows, loops, plain splits."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise, product
-from math import exp, floor, lgamma, log, log1p, prod
+from math import exp, floor, lgamma, log, log1p, prod, sqrt
 
 import numpy as np
 
 from pgsr import Tree, tree_of
-from pgsr.estimators import LEAST_SPREAD, PHI_START, SPREAD_PASSES, TRUST_ROUNDS
+from pgsr.estimators import Differences, Siblings
 from pgsr.exact_arguments import scaled_weights, squared_cost
 from pgsr.hierarchy import check_matrix
 from pgsr.sensitivity_audit import compositions
@@ -76,70 +76,100 @@ def split_by_units(target: Sequence[float], total: int) -> list[int]:
     return counts
 
 
-Row = list[Fraction]
-
-
-def shrink_by_rationals(
-    above: Sequence[Row], base: Sequence[Row], noise: Sequence[Row], pooled: Row
-) -> tuple[list[Row], list[Row]]:
-    """Return cumulative counts of siblings that lean on their parent's, and their variances.
+def best_linear_counts(
+    siblings: Siblings,
+    shrinks: Sequence[bool],
+    share: Floats,
+    law: Floats,
+    differ: Differences,
+    along: Floats,
+) -> list[tuple[Floats, Floats]]:
+    """Return what each part's cumulative counts are beyond its share, and their covariance, by dense matrices.
 
     Args:
-        above: of the parent: cumulative counts before it leaned on its own parent, final ones, their variances.
-        base, noise: cumulative counts and the variance of their noise, a row a child; all of them lean.
-        pooled: how much siblings of the level differ at least where variances are stated, per size.
+        siblings, shrinks, share, law, differ: see `best_linear`.
+        along: variances of the region's own counts along the eigenvectors of the law; other directions have none.
     """
-    parent, final, parent_variance = above
-    n, of_parent = len(parent) - 1, parent[-1]
-    totals = [row[-1] for row in base]
-    a = [g / of_parent for g in totals]
-    edge = 1 / (2 * of_parent)
-    f = [min(max(value / of_parent, edge), 1 - edge) for value in parent]
-    by_chance = [[g * x * (1 - x) * (1 - part) for x in f] for g, part in zip(totals, a, strict=True)]
-    scale = [g * g * (1 - part) for g, part in zip(totals, a, strict=True)]
-    off = [[(row[s] - part * parent[s]) ** 2 for s in range(n)] for row, part in zip(base, a, strict=True)]
-    shares = [
-        max(y - x, Fraction(0)) / of_parent for x, y in zip([Fraction(0), *parent], parent, strict=False)
-    ]
-    k = 1 / sum((p * p for p in shares), Fraction(0))
-    children = range(len(base))
-    trust = [Fraction(1) for _ in children]
-    spread: list[Row] = []
-    for _ in range(TRUST_ROUNDS):
-        phi = [Fraction(PHI_START) for _ in range(n)]
-        for _ in range(SPREAD_PASSES):
-            for s in range(n):
-                known = [noise[c][s] + by_chance[c][s] for c in children]
-                worth = [trust[c] * scale[c] / (known[c] + phi[s] * scale[c]) ** 2 for c in children]
-                below = sum(w * scale[c] for c, w in enumerate(worth))
-                found = sum(w * (off[c][s] - known[c]) for c, w in enumerate(worth))
-                phi[s] = max(found / below, Fraction(0)) if below else Fraction(0)
-        spread = [
-            [max(by_chance[c][s] + phi[s] * scale[c], Fraction(LEAST_SPREAD)) for s in range(n)]
-            for c in children
-        ]
-        odd = [
-            sum((shares[s] * off[c][s] / (noise[c][s] + spread[c][s]) for s in range(n)), Fraction(0))
-            for c in children
-        ]
-        half = Fraction(1, 2)
-        trust = [min(Fraction(1), (half + k) / (half + k * q)) for q in odd]
-        # Numbers of as many digits as the steps before have made grow without end: twelve places are kept.
-        trust = [t.limit_denominator(10**12) for t in trust]
-    out, variance = [[*row] for row in base], [[Fraction(0)] * (n + 1) for _ in children]
-    for s in range(n):
-        inverse = []
-        for c in children:
-            w, u = 1 / noise[c][s], trust[c] ** 4 / spread[c][s]
-            out[c][s] = (w * base[c][s] + u * a[c] * final[s]) / (w + u) if totals[c] else Fraction(0)
-            inverse.append(1 / (w + u) if totals[c] else Fraction(0))
-            wide = max((by_chance[c][s] + pooled[s] * scale[c]) * u, Fraction(1))
-            own = min((w + u * wide) / (w + u) ** 2, 1 / w) if totals[c] else Fraction(0)
-            variance[c][s] = own + (u * a[c] / (w + u)) ** 2 * parent_variance[s]
-        lack = final[s] - sum(out[c][s] for c in children)
-        for c in children:
-            out[c][s] += lack * inverse[c] / sum(inverse)
-    return out, variance
+    found = []
+    of_parent = np.linalg.eigh(law)[1]
+    of_parent = of_parent @ np.diag(along) @ of_parent.T
+    for i, off in enumerate(siblings.off):
+        signal = (
+            differ.directions @ differ.directions.T + differ.white * np.eye(len(law)) + differ.random * law
+        )
+        prior = siblings.chance[i] * law + siblings.signal[i] * signal
+        noise = siblings.noise[i] * np.eye(len(law))
+        inverse = np.linalg.inv(prior + noise) if shrinks[i] else np.zeros_like(law)
+        covariance = noise - noise @ inverse @ noise
+        if not differ.directions.shape[1]:
+            lean = share[i] * noise @ inverse
+            covariance = covariance + lean @ of_parent @ lean.T
+        found.append((off - noise @ inverse @ off, covariance))
+    return found
+
+
+def covariance_of_siblings(siblings: Siblings, chance: Floats) -> Floats:
+    """Return the covariance of siblings' shares that `fit_differences` means, one region and one size at a time."""
+    n, regions = len(chance), range(len(siblings.off))
+    middle = sum(chance[s, s] for s in range(n)) / n
+    spread = 1e-4
+    for _ in range(3):
+        weights, above, below = [], 0.0, 0.0
+        for r in regions:
+            random = siblings.noise[r] + siblings.chance[r] * middle
+            bounded = min(siblings.signal[r], 4.0 * float(np.median(siblings.signal)))
+            weights.append(bounded / (random * (random + spread * siblings.signal[r])))
+            above += weights[r] * (sum(x * x for x in siblings.off[r]) / n - random)
+            below += weights[r] * siblings.signal[r]
+        spread = max(above / below, 0.0)
+    known = np.zeros((n, n))
+    seen = np.zeros((n, n))
+    for r in regions:
+        known += weights[r] * (siblings.noise[r] * np.eye(n) + siblings.chance[r] * chance)
+        seen += weights[r] * np.outer(siblings.off[r], siblings.off[r])
+    by_noise = [weights[r] * (siblings.noise[r] + siblings.chance[r] * middle) for r in regions]
+    ratio = n * sum(x * x for x in by_noise) / sum(by_noise) ** 2
+    half = np.linalg.cholesky(known)
+    inverse = np.linalg.inv(half)
+    clear, missed = np.zeros((n, n)), 0.0
+    values, vectors = np.linalg.eigh(inverse @ seen @ inverse.T)
+    for value, direction in zip(values, vectors.T, strict=True):
+        if value <= (1 + sqrt(ratio)) ** 2:
+            continue
+        # The larger root of value = (1 + true) (1 + ratio / true).
+        true = max(np.roots([1.0, 1.0 + ratio - value, ratio]).real)
+        squared_cosine = (1 - ratio / true**2) / (1 + ratio / true)
+        clear += true * squared_cosine * np.outer(half @ direction, half @ direction)
+        missed += true * (1 - squared_cosine) / n
+    return np.asarray((clear + missed * known) / below)
+
+
+def clustering_by_regions(
+    answers: Ints, columns: Ints, rows: Ints, totals: Ints, parent: Sequence[int], tails: Floats, noise: float
+) -> float:
+    """Return the fitted clustering of large groups, before the factor, from sums over every person and region.
+
+    Args:
+        answers: of every region [node][size].
+        columns, rows, totals, parent: of every region; only those with a parent count.
+        tails: posterior mean tail counts of every region [node][size + 1].
+        noise: variance of one answer.
+    """
+    squares, weights = [], []
+    for r, g in enumerate(parent):
+        if g < 0 or rows[r] == 0 or totals[r] in (0, totals[g]):
+            continue
+        share = totals[r] / totals[g]
+        expected = [share * (tails[g, c] - tails[g, c + 1]) for c in range(columns[r], answers.shape[1])]
+        # A group of the c-th size past the columns has c + 1 persons there.
+        persons = sum((c + 1) * e for c, e in enumerate(expected))
+        by_chance = (1 - share) * sum((c + 1) ** 2 * e for c, e in enumerate(expected)) + rows[r] * noise
+        seen = sum(int(answers[r, columns[r] + i]) for i in range(rows[r]))
+        squares.append(((seen - persons) ** 2 - by_chance) / persons**2)
+        weights.append((persons**2 / (by_chance + persons**2)) ** 2)
+    return (
+        max(sum(w * x for w, x in zip(weights, squares, strict=True)) / sum(weights), 0.0) if weights else 0.0
+    )
 
 
 def path_posterior_by_enumeration(

@@ -11,22 +11,30 @@ from hypothesis import strategies as st
 
 from pgsr import Budget, Sizes, tree_of
 from pgsr.estimators import (
+    CLUSTERED,
     COVERAGES,
+    Answers,
     ColumnsAndRows,
     CountPosterior,
+    Differences,
     RowsDesign,
+    Siblings,
     TreeLeastSquares,
     add_up_known,
     all_answers,
+    best_linear,
+    bridge,
+    clustering_of_large,
     constrained_estimate,
     estimate,
     exact_answers,
+    fit_differences,
     fit_tree_rows,
     fitted_totals,
+    join_answers,
     mechanism_named,
     path_posterior,
-    shrink_siblings,
-    shrink_to_parent,
+    shrink_jointly,
     smooth_counts,
     split_bounded,
     steady_tails,
@@ -36,7 +44,12 @@ from pgsr.estimators import (
 )
 from pgsr.level_noise import NoiseSource, calibrate
 from pgsr.vectors import measure_exactly
-from tests.oracles.group_sizes import path_posterior_by_enumeration, shrink_by_rationals
+from tests.oracles.group_sizes import (
+    best_linear_counts,
+    clustering_by_regions,
+    covariance_of_siblings,
+    path_posterior_by_enumeration,
+)
 
 TREES = ([[-1]], [[-1], [0]], [[-1], [0, 0, 0]], [[-1], [0, 0], [0, 0, 1]], [[-1], [0], [0, 0], [0, 1, 1]])
 
@@ -120,48 +133,108 @@ def test_whole_totals_follow_what_is_known():
 
 
 def test_regions_that_are_not_shrunk_keep_their_own_data():
-    """Without shrinkage the estimate is that of the base alone, to the last digit."""
+    """Where no region may be shrunk, each keeps what answers of its own and its parts say, split to sum up."""
     tree = tree_of([[-1], [0, 0], [0, 0, 1]])
     rng = np.random.default_rng(4)
     truth = tree.sums(rng.integers(0, 200, (6, 3)))
     noisy = np.cumsum(truth, axis=0) + rng.integers(-9, 10, truth.shape)
-    variances = np.full(tree.n_nodes, 20.0)
-    totals = truth.sum(axis=0)
-    base = smooth_counts(tree, noisy.astype(float), totals, variances)
-    final, variance = shrink_to_parent(tree, base, np.zeros(tree.n_nodes, dtype=np.bool_))
-    assert np.array_equal(base.values, final)
-    assert np.array_equal(base.noise[:, :-1], variance[:, :-1])
+    variances, totals = np.full(tree.n_nodes, 20.0), truth.sum(axis=0)
+    joined = join_answers(tree, np.ascontiguousarray(noisy[:5].T, dtype=np.float64), variances)
+    assert joined.variance == pytest.approx([140 / 13, 40 / 3, 10.0, 20.0, 20.0, 20.0])
+    assert joined.values[2] == pytest.approx((noisy[:5, 2] + noisy[:5, 5]) / 2)
+    final, variance = np.cumsum(truth.T.copy(), axis=1, dtype=float), np.ones((tree.n_nodes, 6))
+    shrink_jointly(tree, joined, totals, np.zeros(tree.n_nodes, dtype=np.bool_), final, variance)
+    assert variance[1:3, :5] == pytest.approx(np.repeat([[40 / 3], [10.0]], 5, axis=1))
+    assert final[1:3].sum(axis=0) == pytest.approx(final[0])
     fitted = fitted_totals(tree, noisy, variances, totals, tail=False)
+    base = smooth_counts(tree, noisy.astype(float), totals, variances)
     found = constrained_estimate(tree, noisy, variances, fitted, tail=False)
     assert np.array_equal(whole_counts(tree, base.values, totals), found.counts)
 
 
-@pytest.mark.parametrize("empty", [False, True])
-def test_shrinkage_is_what_its_twin_in_rationals_says(empty):
-    """The compiled formulas of siblings' likeness, trust, means and variances against exact ones: seven nodes."""
-    tree = tree_of([[-1], [0, 0], [0, 0, 1, 1]])
-    rng = np.random.default_rng(7)
-    leaves = rng.integers(1, 90, (4, 4))
-    leaves[:, 1] = 0 if empty else leaves[:, 1]
-    truth = tree.sums(leaves)
-    noisy = np.cumsum(truth, axis=0) + rng.integers(-6, 7, truth.shape)
-    base = smooth_counts(tree, noisy.astype(float), truth.sum(axis=0), np.full(7, 8.0))
-    exact = [[Fraction(value) for value in row] for row in base.values.tolist()]
-    noise = [[Fraction(value) for value in row] for row in base.noise.tolist()]
-    for g, below in ((0, slice(1, 3)), (1, slice(3, 5)), (2, slice(5, 7))):
-        above = np.stack([base.values[g], base.values[g] * 0.99, base.noise[g]])
-        above[1, -1] = above[0, -1]
-        n = below.stop - below.start
-        out, variance = np.empty((n, 4)), np.empty((n, 4))
-        totals = base.values[below, -1].copy()
-        own, pooled = (base.values[below], base.noise[below], totals), np.array([0.0, 0.02, 9.0])
-        shrink_siblings(above, *own, np.ones(n, np.bool_), pooled, out, variance)
-        rows = [[Fraction(value) for value in row] for row in above.tolist()]
-        expected = shrink_by_rationals(rows, exact[below], noise[below], [Fraction(p) for p in pooled])
-        for found, due in zip((out, variance), expected, strict=True):
-            assert np.array([[float(v) for v in row] for row in due]) == pytest.approx(
-                found, rel=1e-9, abs=1e-9
-            )
+@st.composite
+def families(draw):
+    """Return siblings of random answers, how they differ, the law of their parent; empty ones and only children."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, sizes, directions = draw(st.integers(1, 6)), draw(st.integers(1, 7)), draw(st.integers(0, 2))
+    share = rng.dirichlet(np.ones(n))
+    share[0] = draw(st.sampled_from([share[0], 0.0]))
+    groups = np.round(share * 10.0 ** rng.uniform(0, 5))
+    siblings = Siblings(
+        rng.normal(0, 30, (n, sizes)),
+        10.0 ** rng.uniform(-5, 4, n),
+        groups * (1 - share),
+        groups * groups * (1 - share),
+    )
+    law = bridge(np.sort(rng.uniform(0, 1, sizes)))
+    differ = Differences(rng.normal(0, 0.1, (sizes, directions)), *rng.uniform(0, 0.01, 2))
+    return siblings, rng.random(n) < 0.8, share, law, differ, rng.uniform(0, 9, sizes)
+
+
+@settings(max_examples=80, deadline=None)
+@given(families())
+def test_siblings_are_shrunk_as_dense_matrices_say(family):
+    """One solution for all parts of a region, by eigenvectors, against the inverse of every part's covariance."""
+    siblings, shrinks, share, law, differ, along = family
+    basis = np.linalg.eigh(law)[1]
+    of_parent = basis @ np.diag(along) @ basis.T if not differ.directions.shape[1] else np.zeros_like(law)
+    made = best_linear(siblings, shrinks, share, law, differ, of_parent)
+    close = {"rel": 1e-6, "abs": 1e-6 * float(siblings.noise.max() + np.abs(siblings.off).max())}
+    due = best_linear_counts(siblings, shrinks.tolist(), share, law, differ, along)
+    for i, (off, covariance) in enumerate(due):
+        steps = np.diff(np.eye(len(law)), axis=0, prepend=0.0)
+        assert made.off[i] == pytest.approx(off, **close)
+        assert made.covariance(i) == pytest.approx(covariance, **close)
+        assert made.variance[i] == pytest.approx(np.diag(covariance), **close)
+        assert made.of_counts[i] == pytest.approx(np.diag(steps @ covariance @ steps.T), **close)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 40), st.integers(1, 7), st.floats(0.0, 2.0))
+def test_how_siblings_differ_is_fitted_as_loops_over_regions_say(seed, n, sizes, strength):
+    """Weights, whitening and the size of every direction against loops and another square root of the covariance."""
+    rng = np.random.default_rng(seed)
+    groups, noise = rng.integers(1, 400, n).astype(float), rng.uniform(1, 50, n)
+    chance = bridge(np.sort(rng.uniform(0.02, 0.98, sizes)))
+    off = rng.normal(0, 1, (n, 1)) * strength * groups[:, None] * rng.normal(0, 0.3, sizes)
+    off += rng.multivariate_normal(np.zeros(sizes), chance, n) * np.sqrt(groups)[:, None]
+    off += rng.normal(0, 1, (n, sizes)) * np.sqrt(noise)[:, None]
+    siblings = Siblings(off, noise, groups, groups * groups)
+    found = fit_differences(siblings, chance)
+    made = found.directions @ found.directions.T + found.white * np.eye(sizes) + found.random * chance
+    due = covariance_of_siblings(siblings, chance)
+    assert made == pytest.approx(due, rel=1e-6, abs=1e-9 * float(np.abs(due).max()) + 1e-15)
+
+
+def test_directions_are_those_of_which_siblings_were_made():
+    """Two directions among twelve sizes, smaller than the noise at each: found, and no others; none in noise alone."""
+    rng, n, sizes = np.random.default_rng(5), 600, 12
+    chance = bridge(np.arange(1, sizes + 1) / (sizes + 1.0))
+    groups, noise = np.full(n, 200.0), np.full(n, 900.0)
+    true = np.stack([np.full(sizes, 0.1), 0.08 * np.cos(np.arange(sizes))], axis=1)
+    random = np.sqrt(200.0) * rng.multivariate_normal(np.zeros(sizes), chance, n)
+    random += rng.normal(0, 30, (n, sizes))
+    off = 200.0 * rng.normal(0, 1, (n, 2)) @ true.T + random
+    found = fit_differences(Siblings(off, noise, groups, groups**2), chance)
+    assert found.directions.shape == (sizes, 2)
+    assert found.directions @ found.directions.T == pytest.approx(true @ true.T, abs=0.005)
+    assert 0.0 < found.white < 1e-3
+    alike = fit_differences(Siblings(random, noise, groups, groups**2), chance)
+    assert (alike.directions.shape[1], alike.white, alike.random) == (0, 0.0, 0.0)
+
+
+def test_two_opposed_kinds_are_told_apart_under_large_noise():
+    """Shrinkage of one size at a time left siblings of two kinds to their own noise: errors twice as large."""
+    rng = np.random.default_rng(9)
+    tree = tree_of([[-1], [0] * 4, np.repeat(np.arange(4), 25).tolist()])
+    law = np.array([40, 25, 14, 9, 6, 3, 2, 1]) / 100
+    laws = np.where(rng.random((100, 1)) < 0.5, law, law[::-1])
+    truth = tree.sums(np.ascontiguousarray(rng.multinomial(400, laws).T.astype(np.int64)))
+    found, own = posterior_and_tracking(tree, truth, Fraction(1, 10), 2)
+    off, before = (np.abs(np.cumsum(f.counts - truth, axis=0))[:, tree.n_inner :].sum() for f in (found, own))
+    assert off < 0.65 * before
+    lower, upper = found.posterior.bounds(found.counts, Fraction(19, 20))
+    assert ((lower <= truth) & (truth <= upper))[:, tree.n_inner :].mean() > 0.93
 
 
 def posterior_and_tracking(tree, truth, epsilon, seed):
@@ -258,6 +331,36 @@ def test_the_posterior_is_that_of_all_paths(n, total, seed, data):
     due = path_posterior_by_enumeration(answers, columns, rows, total, expected, alike, scale, factors)
     for found, right in zip((mean[:n], variance[:n], spread), due, strict=True):
         assert found == pytest.approx(right, abs=2e-4)
+
+
+@st.composite
+def measured_in_rows(draw):
+    """Return a tree with one region and its parts, noisy answers of which some are rows, and the design."""
+    rng, n = np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.integers(1, 6))
+    tree, n_sizes = tree_of([[-1], [0] * n]), draw(st.integers(3, 9))
+    columns = rng.integers(1, n_sizes, n + 1)
+    rows = np.minimum(rng.integers(0, 3, n + 1), n_sizes - columns)
+    truth = tree.sums(rng.poisson(0.8, (n_sizes, n)))
+    plan = calibrate(
+        "tail_rows", tree, Sizes(n_sizes), Budget(draw(st.sampled_from([Fraction(1, 3), Fraction(40)])))
+    )
+    noisy = rng.integers(-9, 30, (n + 1, n_sizes))
+    tails = np.zeros((n + 1, n_sizes + 1))
+    tails[0, :-1] = np.sort(rng.uniform(0.0, 30.0, n_sizes))[::-1]
+    return Answers(tree, noisy, ColumnsAndRows(columns, rows), truth.sum(axis=0), plan), tails
+
+
+@settings(max_examples=80, deadline=None)
+@given(measured_in_rows())
+def test_clustering_is_fitted_as_sums_over_groups_and_regions_say(made):
+    """Persons in rows, what chance does to them, and the weight of every region, against loops over groups."""
+    answers, tails = made
+    choice, tree = answers.choice, answers.tree
+    parents = [-1] + [0] * (tree.n_nodes - 1)
+    due = clustering_by_regions(
+        answers.noisy, choice.columns, choice.rows, answers.totals, parents, tails, answers.variance(1)
+    )
+    assert CLUSTERED * due == pytest.approx(clustering_of_large(answers, tails, 1), rel=1e-9, abs=1e-12)
 
 
 @given(st.integers(1, 6), st.integers(0, 2**32), st.floats(0.5, 8.0))
