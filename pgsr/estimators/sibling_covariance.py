@@ -246,11 +246,30 @@ def shrink_jointly(
             values, spread = groups[own, None] * shares[own, :m] + made.off, made.variance
             lacking = final[g, :m] - values.sum(axis=0)
             values += lacking * spread / np.maximum(spread.sum(axis=0), LEAST_CHANCE)
-            final[parts, :m], variance[parts, :m], of_counts[parts, :m] = values, spread, made.of_counts
+            final[parts, :m], variance[parts, :m] = values, spread
+            of_chance = np.diff(values, axis=1, prepend=0.0) * (1.0 - share[own, None])
+            of_counts[parts, :m] = with_own_chance(made.of_counts, siblings.chance[own], law, of_chance)
             families += [(made, i) for i in range(parts.stop - parts.start)]
         final[here, -1] = np.inf
         isotonic_rows_real(final[here].copy(), np.zeros(len(groups)), groups, final[here])
     return LeadingSizes(n_sizes, of_counts)
+
+
+def with_own_chance(of_counts: Floats, chance: Floats, law: Floats, own: Floats) -> Floats:
+    """Return variances of counts, larger where a region has more groups of a size than its parent's law says.
+
+    The numbers of such groups vary by chance as they are, not as they are at the parent; as far as chance counts.
+
+    Args:
+        of_counts: [region][size].
+        chance: see `Siblings`.
+        law: `bridge` of the parent.
+        own: variance of every count by chance alone, as it is estimated.
+    """
+    steps = np.diff(np.diff(law, axis=0, prepend=0.0), axis=1, prepend=0.0)
+    expected = np.outer(chance, np.diag(steps))
+    pull = np.minimum(of_counts / np.maximum(expected, LEAST_CHANCE), 1.0)
+    return np.asarray(of_counts + pull * pull * np.maximum(own - expected, 0.0))
 
 
 def best_linear(
