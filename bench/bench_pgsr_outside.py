@@ -2,9 +2,9 @@
 
 Run: `python bench/bench_pgsr_outside.py --taxi FOLDER`; FOLDER holds groups.csv.gz and hierarchy.csv of the public taxi
 counts, and is left out if none is given. All other data are made up. `posterior` was tuned on the first ten, its
-clustering of large groups on hotels too; the other two led to no change. Numbers of groups are public, noise is
-two-sided geometric with equal shares, and the distance is in persons at the leaves. `--small` takes smaller versions of
-the data. The tables are in bench/results/pgsr_outside.md.
+clustering of large groups on hotels too; shrinkage at all sizes at once was made while looking at all. Numbers of
+groups are public, noise is two-sided geometric with equal shares, and the distance is in persons at the leaves.
+`--small` takes smaller versions of the data. The tables are in bench/results/pgsr_outside.md.
 """
 
 from __future__ import annotations

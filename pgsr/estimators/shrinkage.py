@@ -273,7 +273,7 @@ ROUNDS = 3
 FEW, FEW_UNLIKE = 100.0, 12.0
 """Sizes of which a region expects fewer groups have their exact posterior."""
 UNLIKE = 0.012
-"""Mean squared difference of siblings' cumulative shares from which a level keeps its own data."""
+"""Mean squared difference of siblings' cumulative shares from which the prior of rare sizes is a region's own."""
 NO_INFORMATION = 1e-4
 """Variance that is added where cells are compared, so that certain ones can be."""
 REACH = 60
