@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import topdown
 from tests.helpers.tree_census import on_one_pattern
-from topdown import tune
 from topdown.app import mean_deviations
 from topdown.plan import PublicContext, RunFileAnswers, prepare, run_file_text
 from topdown.practice import uniform_deviations
@@ -123,9 +123,11 @@ def test_the_settings_are_what_tune_gives(tmp_path: Path) -> None:
         for (level, query), goal in GOALS.items()
     ]
     (tmp_path / "goals.toml").write_text('type = "topdown.goals"\nversion = 1\n' + "".join(goals))
-    made = tune(
-        tmp_path / "pl94_2020_tree.toml", tmp_path / "new.toml", goals=tmp_path / "goals.toml"
-    ).document
+    made = (
+        topdown.plan(tmp_path / "pl94_2020_tree.toml")
+        .tune(tmp_path / "new.toml", goals=tmp_path / "goals.toml")
+        .document
+    )
     bundled = prepare(tmp_path / "pl94_tuned.toml").context
     assert made.loss == f"{bundled.plan.loss}"
     for level, new in zip(bundled.plan.levels, made.levels, strict=True):
