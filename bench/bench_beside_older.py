@@ -1,9 +1,9 @@
 """CPU seconds of whole commands beside an older checkout's, in one run on one machine.
 
 Run: `python -m bench.bench_beside_older CHECKOUT [ROW ...]`, where CHECKOUT has its own `.venv/bin/topdown`; without
-rows all of them. Each command runs once in both checkouts uncounted, then they take turns three times; medians and
-their ratio, children included, one worker; memory of the largest process. Real blocks of Rhode Island are read from
-../shared.
+rows all of them, in about an hour. Each command runs once in both checkouts uncounted, then they take turns three
+times; medians and their ratio, children included, one worker; memory of the largest process. Real blocks of Rhode
+Island are read from ../shared.
 """
 
 from __future__ import annotations
@@ -96,6 +96,21 @@ def extension(people: int) -> Callable[[Checkout, Path], list[object]]:
     return set_up
 
 
+def made_up_people(people: int) -> Callable[[Checkout, Path], list[object]]:
+    """Return what makes up a census of so many people and returns the command that releases it."""
+
+    def set_up(checkout: Checkout, folder: Path) -> list[object]:
+        checkout.topdown("synth", "--people", people, "--seed", 5, "--out", folder, "--force")
+        return ["generate", folder / "run.toml", "--out", folder / "release", "--yes", "--workers", 1]
+
+    return set_up
+
+
+def demonstration(checkout: Checkout, folder: Path) -> list[object]:
+    """Return the command of the demo."""
+    return ["demo", "--out", folder / "demo-release"]
+
+
 def plain(*arguments: object) -> Callable[[Checkout, Path], list[object]]:
     """Return what needs no set-up."""
     return lambda checkout, folder: list(arguments)
@@ -104,12 +119,14 @@ def plain(*arguments: object) -> Callable[[Checkout, Path], list[object]]:
 ROWS = {
     "help": plain("--help"),
     "generate_help": plain("generate", "--help"),
+    "demo": demonstration,
     "pairs": plain("account", "--dhc2020", "--delta", "1e-10"),
     "marginal_first": rhode_island("pl94_2020_marginal_first"),
     "verify": verified("pl94_2020_marginal_first"),
     "tree": rhode_island("pl94_2020_tree"),
     "own_plain": own_schema(100, 900, "own"),
     "own_tree": own_schema(105, 574, "tree"),  # 710 areas
+    "ten_million": made_up_people(10_000_000),
     "extension_20k": extension(20_000),
     "extension_100k": extension(100_000),
 }
