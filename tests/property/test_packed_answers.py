@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from topdown.formats import TABLE_OPTIONS
 from topdown.resources import load_source
-from topdown.verify import KnownRows, end_of_packed, has_due_bytes
+from topdown.verify import KnownRows, end_of_packed, has_due_bytes, has_lengths
 
 OPTIONS = TABLE_OPTIONS["topdown.measurements"]
 TYPES = {"level": pa.string(), "node": pa.string(), "query": pa.string(), "answers": pa.list_(pa.int32())}
@@ -182,6 +182,20 @@ def test_known_rows_with_any_answers_are_due(lengths: list[int]) -> None:
     groups = [rows(6, lengths * 3), rows(4, lengths * 2)]
     for seed in range(3):
         assert has_due_bytes(written(groups, seed), SCHEMA, groups, STAMPS)
+
+
+def test_lists_have_the_lengths_that_reading_finds() -> None:
+    """A row of this run's own files with one answer too few would be certified as planned."""
+    wrong = ([40, 1] * 3, [1, 40] * 4, [2, 39] * 3, [1, 40, 1, 40, 1, 41], [0, 41] * 3)
+    for seed, true in enumerate(([1, 40] * 3, [0, 3] * 3, [200, 900] * 3)):
+        data = written([rows(6, true)], seed)
+        at = pq.read_metadata(io.BytesIO(data)).row_group(0).column(3)
+        chunk = data[at.data_page_offset : at.data_page_offset + at.total_compressed_size]
+        lists = pq.read_table(io.BytesIO(data))["answers"]
+        for lengths in (true, *wrong):
+            same = [len(answers) for answers in lists.to_pylist()] == lengths
+            assert has_lengths(chunk, np.array(lengths, dtype=np.int64)) == same
+    assert not has_lengths(chunk + chunk, np.array(true, dtype=np.int64))
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def finish_release(
         there = out if isinstance(place, int) else out.resolve()
         solved = clock.run("solve", lambda: _solve_in_workers(there, context, there / WORK, place, report))
     context.release_derived()
-    content = clock.run(
+    published = clock.run(
         "publish",
         lambda: publish(
             out,
@@ -217,7 +217,10 @@ def finish_release(
     checks = clock.run(
         "verify",
         lambda: verify_sealed(
-            out, content, lambda _, __, text: report(Event("certify", 0, 1, f"checks: {text}"))
+            out,
+            published.content,
+            published.written,
+            lambda _, __, text: report(Event("certify", 0, 1, f"checks: {text}")),
         ),
     )
     report(Event("certify", 1, 1, f"{len(checks.checks)} checks"))

@@ -163,6 +163,19 @@ class PublishOptions:
 IN_THIS_PROCESS = PublishOptions()
 
 
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A release that is written whole.
+
+    Args:
+        content: the checks that went into the certificate.
+        written: SHA-256 of the files that this very process wrote, by path.
+    """
+
+    content: VerifyResult
+    written: Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class OptionalFiles:
     """Files that a release may have.
@@ -188,7 +201,7 @@ def publish(
     privacy: CertifiedPrivacy = NOTHING_CERTIFIED,
     numbers: EstimateSource | None = None,
     running: PublishOptions = IN_THIS_PROCESS,
-) -> VerifyResult:
+) -> Published:
     """Write and check every file of a release that measure and solve have not written.
 
     Guarantees: reads nothing confidential; writes manifest.json last, so a folder with a manifest is whole;
@@ -204,9 +217,6 @@ def publish(
         privacy: what is certified of the release (see `certified_privacy`).
         numbers: whence the estimates of intervals come, for a plan that asks for them.
         running: who is told about each step, and how many processes make files.
-
-    Returns:
-        the checks that went into the certificate.
 
     Raises:
         CertificateError: a check failed, or the folder holds files that do not belong into a release.
@@ -256,7 +266,7 @@ def publish(
     _refuse_strangers(release, {*_OWN, *tables, *first, *_microdata_paths(context), PERSONS_CSV})
     n = len(write_manifest(release, plan.plan_hash, hashes))
     report(Event("publish", _STEPS, _STEPS, f"{n} files"))
-    return checked
+    return Published(checked, drawn | hashes.written)
 
 
 def _write_sections(hashes: Hashes, source: SectionSource, running: PublishOptions) -> list[str]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from topdown.verify.ledger_reader import DrawnNoise, load_ledger
     from topdown.verify.neighbour_changes import CountLimits, propagate_limits
     from topdown.verify.noise_laws import UNIT, delta_needed, law_problem
-    from topdown.verify.packed_answers import KnownRows, has_due_bytes
+    from topdown.verify.packed_answers import KnownRows, has_due_bytes, has_lengths
     from topdown.verify.plan_reader import PlanFile, load_plan
     from topdown.verify.public_tree import Facts, Tree, bounds_by_level, file_sections
     from topdown.verify.query_labels import identity_reading, read_below, read_schema

@@ -32,6 +32,7 @@ _GROUPS, _COLUMNS, _META = (4, LIST), (1, LIST), (3, STRUCT)  # of a footer, a r
 _UNPACKED, _PACKED, _FIRST_PAGE, _DICTIONARY_PAGE = (6, 6), (7, 6), (9, 6), (11, 6)  # of a column's metadata
 _GROUP_UNPACKED, _GROUP_START, _GROUP_PACKED = (2, 6), (5, 6), (6, 6)  # of a row group
 _PAGE_UNPACKED, _PAGE_PACKED, _PAGE_CHECKSUM = (2, 5), (3, 5), (4, 5)  # of the header of a page
+_PAGE_VALUES = (5, STRUCT)  # how many, and in which encoding
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,21 @@ def has_due_bytes(
         group_due[_GROUP_START] = zigzag(start)
     n_footer = int.from_bytes(data[-8:-4], "little")
     return footer == due and place + n_footer + 8 == len(data) and data[-4:] == without[-4:]
+
+
+def has_lengths(chunk: bytes, lengths: Ints) -> bool:
+    """Tell whether the lists of a column chunk that is one page have these lengths, whatever is in them."""
+    template, reader = _of_zeros(lengths.tobytes()), ThriftReader(chunk)
+    header = reader.struct(0)
+    body = chunk[reader.n_read :]
+    if (
+        template is None
+        or header[_PAGE_VALUES] != template.header[_PAGE_VALUES]
+        or len(body) != signed(header[_PAGE_PACKED])
+    ):
+        return False
+    unpacked = pa.decompress(body, signed(header[_PAGE_UNPACKED]), codec="zstd", asbytes=True)
+    return bool(unpacked.startswith(template.levels))
 
 
 def _written(

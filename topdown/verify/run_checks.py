@@ -152,15 +152,18 @@ def verify(release: Path, each: EachSection = sections_in_order, tell: Tell = te
     return _run_all(_session(release, each), CHECKS, tell=tell)
 
 
-def verify_sealed(release: Path, content: VerifyResult, tell: Tell = tell_nobody) -> VerifyResult:
+def verify_sealed(
+    release: Path, content: VerifyResult, written: Mapping[str, str], tell: Tell = tell_nobody
+) -> VerifyResult:
     """Check a release whose content this very run has checked: manifest, privacy, certificate, stamps and report.
 
     Args:
         release: the folder that holds manifest.json.
-        content: what `verify_content` found in the same files.
+        content: what `verify_content` found in the same files. written: as given to it.
         tell: see `verify`.
     """
-    return _run_all(_session(release), CHECKS, {check.name: check for check in content.checks}, tell)
+    session = replace(_session(release), written=written)
+    return _run_all(session, CHECKS, {check.name: check for check in content.checks}, tell)
 
 
 def verify_content(

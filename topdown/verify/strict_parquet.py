@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from topdown.formats.release_documents import ROWS_PER_GROUP, TABLE_OPTIONS
 from topdown.formats.verify_documents import Finding
-from topdown.verify.packed_answers import IS_COMPILED, KnownRows, has_due_bytes
+from topdown.verify.packed_answers import ANSWERS, IS_COMPILED, KnownRows, has_due_bytes, has_lengths
 from topdown.verify.strict_reader import (
     LIST,
     STRUCT,
@@ -502,22 +502,36 @@ class ParquetTable:
     def is_as_known(self, known: Callable[[int, int], KnownRows]) -> bool:
         """Tell whether a table of measurements says what is known of its rows, in the only bytes that say it.
 
+        Of bytes that this very process wrote only the values are asked.
+
         That is quick, and shows that every page is whole: only where it is False must rows be read to find what is
         wrong, or whether they are written as another version of Arrow writes them.
 
         Args:
             known: what is known of the rows from one number to before another.
         """
-        if not IS_COMPILED or self._file.metadata.created_by != THIS_WRITER:
-            return False
         bounds = [*range(0, self.n_rows, max(self.rows, 1)), self.n_rows]
         schema = pa.schema(list(self._columns.items()))
         try:
+            if self._is_own:
+                groups = enumerate(pairwise(bounds))
+                return all(self._has_values(group, known(first, last)) for group, (first, last) in groups)
+            if not IS_COMPILED or self._file.metadata.created_by != THIS_WRITER:
+                return False
             data = read_bytes(self._root, self.path, self._code, MOST_BYTES_AT_ONCE)
             rows = [known(first, last) for first, last in pairwise(bounds)]
             return has_due_bytes(data, schema, rows, self._stamps)
         except Exception:  # what is damaged can surface as almost anything; reading says what it is
             return False
+
+    def _has_values(self, group: int, known: KnownRows) -> bool:
+        """Tell whether a row group has the known values, and as many answers in each row as are known."""
+        found = self._file.read_row_group(group, columns=list(known.columns), use_threads=False)
+        if not all(found[n].cast(c.type).combine_chunks().equals(c) for n, c in known.columns.items()):
+            return False
+        answers = self._file.metadata.row_group(group).column(list(self._columns).index(ANSWERS))
+        self._stream.seek(answers.data_page_offset)
+        return has_lengths(self._stream.read(answers.total_compressed_size), known.lengths)
 
     def _groups(self) -> Iterator[pa.Table]:
         """Read one row group after the other; at last the file must be byte for byte what its rows are written as."""
