@@ -256,19 +256,20 @@ def listed_ends(estimate: Ints, stddev: Ints, count: Ints, tails: Fraction) -> t
         low, at most the count, and high, at least the count.
     """
     half = float(tails / 2)
-    low, high = np.zeros_like(count), count.copy()
-    while (low < high).any():  # the least x with R(x) above its bound; R increases
-        middle = (low + high) // 2
-        above = _chance_above(estimate, stddev, count, middle) > np.where(middle <= 1, 2 * half, half)
-        low, high = np.where(above, low, np.minimum(middle + 1, high)), np.where(above, middle, high)
-    least = low
-    low = count.copy()
+    least, high = np.zeros_like(count), count.copy()
+    while len(at := np.flatnonzero(least < high)):  # the least x with R(x) above its bound; R increases
+        middle = (least[at] + high[at]) // 2
+        above = _chance_above(estimate[at], stddev[at], count[at], middle) > np.where(
+            middle <= 1, 2 * half, half
+        )
+        least[at], high[at] = np.where(above, least[at], middle + 1), np.where(above, middle, high[at])
+    most = count.copy()
     high = np.maximum(count, (1_000_000 * estimate + normal_quantile(tails / 2) * stddev) // 10**9)
-    while (low < high).any():  # the greatest x with R(x) at most 1 - half
-        middle = (low + high + 1) // 2
-        below = _chance_above(estimate, stddev, count, middle) <= 1 - half
-        low, high = np.where(below, middle, low), np.where(below, high, np.maximum(middle - 1, low))
-    return least, low
+    while len(at := np.flatnonzero(most < high)):  # the greatest x with R(x) at most 1 - half
+        middle = (most[at] + high[at] + 1) // 2
+        below = _chance_above(estimate[at], stddev[at], count[at], middle) <= 1 - half
+        most[at], high[at] = np.where(below, middle, most[at]), np.where(below, high[at], middle - 1)
+    return least, most
 
 
 def _chance_above(estimate: Ints, stddev: Ints, count: Ints, x: Ints) -> Floats:

@@ -214,17 +214,21 @@ def _check_listed_ends(session: Session, out: Findings, at: _PlacedTable, tails:
     numbers, count, half = at.numbers, at.table.count, tails / 2
     low, high = numbers.listed_low, numbers.listed_high
 
-    def chance(x: Ints) -> Floats:
-        return chance_given_listed(numbers.estimate, numbers.stddev, count, x)
+    def chance(x: Ints, rows: NDArray[np.bool_] | slice) -> Floats:
+        return chance_given_listed(numbers.estimate[rows], numbers.stddev[rows], count[rows], x[rows])
 
     def least(x: Ints) -> Floats:
         return np.where(x <= 1, tails, half)
 
     wrong = (low < 0) | (low > count)
-    wrong |= (low < count) & (chance(low) <= least(low) - NEAR)
-    wrong |= (low > 0) & (chance(low - 1) > least(low - 1) + NEAR)
-    beyond = (high < count) | ((high > count) & (chance(high) > 1 - half + NEAR))
-    beyond |= chance(high + 1) <= 1 - half - NEAR
+    inside = low < count
+    wrong[inside] |= chance(low, inside) <= least(low[inside]) - NEAR
+    above_zero = low > 0
+    wrong[above_zero] |= chance(low - 1, above_zero) > least(low[above_zero] - 1) + NEAR
+    beyond = high < count
+    above = high > count
+    beyond[above] |= chance(high, above) > 1 - half + NEAR
+    beyond |= chance(high + 1, slice(None)) <= 1 - half - NEAR
     exact = numbers.exact
     wrong, beyond = np.where(exact, low != count, wrong), np.where(exact, high != count, beyond)
     for rows, name in ((wrong, "listed_low"), (beyond, "listed_high")):
@@ -241,21 +245,24 @@ def chance_given_listed(estimate: Ints, stddev: Ints, count: Ints, x: Ints) -> F
     spread = np.maximum(stddev, 1)
     a = (estimate - PER_RECORD * x) / spread
     b = a - (PER_RECORD * count - BELOW_COUNT) / spread
-    exponent = np.where(b > FAR, -(a - b) * (a + b) / 2, 0)
-    deep = _tail_over_density(np.maximum(a, FAR)) / _tail_over_density(np.maximum(b, FAR)) * np.exp(exponent)
-    return np.where(b > FAR, deep, _upper_tail(a) / _upper_tail(np.minimum(b, FAR)))
+    found, deep = np.empty(len(a)), b > FAR
+    u, v = np.maximum(a[deep], FAR), b[deep]
+    found[deep] = _tail_over_density(u) / _tail_over_density(v) * np.exp(-(u - v) * (u + v) / 2)
+    found[~deep] = _upper_tail(a[~deep]) / _upper_tail(b[~deep])
+    return found
 
 
 def _upper_tail(z: Floats) -> Floats:
     """Return the chance that a normal law exceeds z, by a series near the middle and a fraction beyond."""
-    size = np.abs(z)
-    near = np.minimum(size, FAR)
-    term = total = near
+    size, tail = np.abs(z), np.empty(len(z))
+    far = size > FAR
+    near = term = total = size[~far]
     for k in range(1, DEEP):
         term = term * near**2 / (2 * k + 1)
         total = total + term
-    beyond = np.clip(size, FAR, 12 * FAR)  # less than 1e-280 further on
-    tail = np.where(size > FAR, _tail_over_density(beyond) * _density(beyond), 1 / 2 - _density(near) * total)
+    tail[~far] = 1 / 2 - _density(near) * total
+    beyond = np.minimum(size[far], 12 * FAR)  # less than 1e-280 further on
+    tail[far] = _tail_over_density(beyond) * _density(beyond)
     return np.where(z < 0, 1 - tail, tail)
 
 
