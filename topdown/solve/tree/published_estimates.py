@@ -37,6 +37,14 @@ class LatticePart:
     values: Ints
     x: Floats
     v: Floats
+    _summed: dict[tuple[int, ...], Floats] = field(default_factory=dict, init=False)
+
+    def summed(self, lattice: Lattice, axes: tuple[int, ...]) -> Floats:
+        """Return estimates summed over some product axes, (m, t, *sizes) with size 1 there; once for all queries."""
+        if axes not in self._summed:
+            grid = self.x.reshape(*self.x.shape[:2], *lattice.sizes)
+            self._summed[axes] = grid.sum(axis=tuple(a + 2 for a in axes), keepdims=True) if axes else grid
+        return self._summed[axes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +67,13 @@ class QueryOnLattice:
 
     def estimates(self, lattice: Lattice, part: LatticePart) -> Floats:
         """Return the estimate of every answer at the nodes of a part, (m, n_answers)."""
-        grouped = np.einsum("gd,mdp->mgp", self.member[:, part.values], part.x, optimize=True)
-        m, g, _ = grouped.shape
-        grid = grouped.reshape(m, g, *lattice.sizes)
+        summed = part.summed(lattice, self.dropped)
+        m, t, *kept = summed.shape
+        grid = (self.member[:, part.values] @ summed.reshape(m, t, -1)).reshape(m, -1, *kept)
         for axis, of in self.recoded:
             grid = np.moveaxis(np.moveaxis(grid, axis + 2, -1) @ of.T, -1, axis + 2)
-        sums = grid.sum(axis=tuple(a + 2 for a in self.dropped))
         out = np.zeros((m, self.query.n_answers))
-        out[:, self.place.reshape(-1)] = sums.reshape(m, -1)
+        out[:, self.place.reshape(-1)] = grid.reshape(m, -1)
         return out
 
     def variances(self, part: LatticePart) -> Floats:
