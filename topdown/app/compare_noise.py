@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from topdown import optimal_noise
 from topdown.errors import ConfigError, InternalError
 from topdown.formats import plan_documents
 from topdown.formats.common import LossName
 from topdown.formats.plan_documents import Better, Method, Than
-from topdown.optimal_noise.design import optimal_law
 from topdown.optimal_noise.noise_request import (
     LARGEST_EPSILON,
     SMALLEST_DELTA,
@@ -426,7 +426,7 @@ def _certified(one: _Proposal, counts: Counts, epsilon: Fraction, delta: Fractio
 
 
 def _law_of_share(epsilon: Fraction, delta: Fraction) -> OptimalLaw:
-    return optimal_law(NoiseRequest((Promise(epsilon, delta),), 1, Square()))
+    return optimal_noise.optimal_law(NoiseRequest((Promise(epsilon, delta),), 1, Square()))
 
 
 def _tail_pairs(law: OptimalLaw) -> FiniteLoss:

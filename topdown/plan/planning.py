@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from topdown import optimal_noise
 from topdown.arrays import Bools
 from topdown.errors import BudgetError, ConfigError, InternalError
 from topdown.file_names import refuse_same_file
@@ -37,7 +38,6 @@ from topdown.model import (
     parse_query,
     public_constraints,
 )
-from topdown.optimal_noise.design import optimal_law
 from topdown.optimal_noise.noise_request import NoiseRequest, Promise, parse_loss, refuse_large_delta
 from topdown.plan.plan_values import Estimates, LevelPlan, MeasurementPlan, Plan
 from topdown.plan.public_tables import geography_sha256, public_sha256
@@ -91,7 +91,7 @@ def optimal_weights(epsilon: Fraction, delta: Fraction) -> tuple[str, ...]:
     Returns: whole numbers over 2^128 as decimal text; the law is symmetric.
     Raises: ConfigError C151 epsilon, C152 delta, C155 too many values.
     """
-    law = optimal_law(NoiseRequest((Promise(epsilon, delta),), 1, parse_loss("l1")))
+    law = optimal_noise.optimal_law(NoiseRequest((Promise(epsilon, delta),), 1, parse_loss("l1")))
     if law.weights != law.weights[::-1] or law.first != -law.last or min(law.weights) < 1:
         raise InternalError("a law of one count is not symmetric", code="X052", fix="please report this plan")
     return tuple(str(weight) for weight in law.weights[law.last :])
