@@ -227,7 +227,7 @@ def _exact_row(kind: InvariantKindName, name: str, level: str, n: int, basis: Ba
 def _privacy_section(policy: ReleaseChain) -> PlannedPrivacy:
     plan = policy.plan
     return PlannedPrivacy(
-        unit=f"one {plan.schema.unit}",
+        unit=plan.schema.unit,
         neighbours=plan.neighbours,
         loss_name=plan.loss_name,
         budget=exact_text(plan.budget),

@@ -134,7 +134,7 @@ def _show_exact(screen: Screen, s: PlanSummary, details: bool) -> None:
 
 def _show_privacy(screen: Screen, s: PlanSummary) -> None:
     p, ledger = s.privacy, s.ledger
-    screen.heading("Privacy", f" of {p.unit} ({_relation(s).made_by})")
+    screen.heading("Privacy", f" of one {p.unit} ({_relation(s).made_by})")
     symbol, loss, both = figures.SYMBOL[p.loss_name], Fraction(p.loss), Fraction(p.loss_with_base)
     based = "" if loss == both else f" this step, {figures.both(both)} with its base"
     certified = p.certified
@@ -329,7 +329,7 @@ def show_compared(screen: Screen, found: PlansCompared, name: str) -> None:
 
 
 def _relation(s: PlanSummary) -> Relation:
-    return Relation.named(s.neighbours, s.privacy.unit.removeprefix("one "))
+    return Relation.named(s.neighbours, s.privacy.unit)
 
 
 def _spent_loss(s: PlanSummary) -> str:
