@@ -43,15 +43,17 @@ class PrivacyUnit:
 
     Args:
         text: as schemas, plans, ledgers and certificates write it.
-        name: of the unit, "household"; of several records it is the column of the records that tells units apart.
+        name: of the unit, "household".
         record: what a record is, "person".
         most_records: of one unit, 1 to 1,000.
+        column: of the records, that tells units apart; "" if there is none.
     """
 
     text: str
     name: str
     record: str
     most_records: int = 1
+    column: str = ""
 
     @classmethod
     def read(cls, text: str) -> PrivacyUnit:
@@ -63,7 +65,7 @@ class PrivacyUnit:
         """
         found = _SEVERAL.fullmatch(text)
         if found is not None and 1 < int(found["most"]) <= MOST_RECORDS_OF_UNIT:
-            return cls(text, found["name"], found["record"], int(found["most"]))
+            return cls(text, found["name"], found["record"], int(found["most"]), column=found["name"])
         return cls(text, text, text)
 
 

@@ -185,11 +185,10 @@ def _count_records(
     columns += [
         TableColumn(a.name, "label", a.labels, values=form.values.get(a.name)) for a in schema.attributes
     ]
-    sizes = UnitSizes(context.plan.schema.privacy_unit)
-    if sizes.unit.most_records > 1:
-        own = form.called.get(sizes.unit.name, sizes.unit.name)
-        columns += [TableColumn(sizes.unit.name, integers=True)] if units else []
-        form = form if units else replace(form, ignored=(*form.ignored, own))
+    sizes = UnitSizes(schema.privacy_unit)
+    if own := sizes.unit.column:
+        columns += [TableColumn(own, integers=True)] if units else []
+        form = form if units else replace(form, ignored=(*form.ignored, form.called.get(own, own)))
     unknown = {"geocode": _unknown_leaf_refusal()}
     unknown |= {a.name: _unknown_label_refusal(schema, a) for a in schema.attributes}
     most = MAX_COUNT - widest_noise(context)
@@ -202,8 +201,8 @@ def _count_records(
         n_rows += len(count)
         if totals.rows is not None and n_rows > totals.rows:
             break
-        if sizes.unit.name in batch:
-            sizes.add(batch[sizes.unit.name], count)
+        if own in batch:
+            sizes.add(batch[own], count)
         if whole and total <= most:  # keys fit 64 bits: a schema has at most 2^21 cells
             runs.add(leaf * schema.n_cells + schema.cells(tuple(values)), count)
     totals.check_read(n_rows, total)
@@ -248,7 +247,7 @@ class UnitSizes:
             raise Refused(
                 "A083",
                 f"some {self.unit.name} has more than {most} records",
-                column=self.unit.name,
+                column=self.unit.column,
                 fix="correct the records, or raise the number in the schema's unit, which costs accuracy",
                 rows=lambda: (
                     (f"{self.unit.name} {row['unit']}", f"{row['count']} records, at most {most} allowed")

@@ -105,7 +105,7 @@ class Schema:
         for name in names:
             checked_name(name, "attribute or recode")
         names += ["total", "detailed", "geocode", "count", "level", "node"]
-        names += [self.privacy_unit.name] if self.privacy_unit.most_records > 1 else []
+        names += [self.privacy_unit.column] if self.privacy_unit.column else []
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
             raise ConfigError(

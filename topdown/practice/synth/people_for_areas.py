@@ -90,7 +90,7 @@ def people_of_plan(context: PublicContext, people: int, seed: int) -> Histogram:
 def write_people(path: Path, people: Histogram, context: PublicContext, form: RecordsForm, seed: int) -> int:
     """Write people as records of a run, packed CSV with its mark; return the number of rows.
 
-    Where a unit has several records, people of one area and cell are put together, as many as a unit may have.
+    Where a column tells units apart, people of one area and cell are put together, as many as a unit may have.
 
     Args:
         people: of the plan's leaves.
@@ -98,8 +98,8 @@ def write_people(path: Path, people: Histogram, context: PublicContext, form: Re
     """
     schema, codes = context.plan.schema, context.geography.levels[-1].codes
     unit = schema.privacy_unit
-    several = unit.most_records > 1
-    columns = ["geocode", *(a.name for a in schema.attributes), *[unit.name] * several]
+    told = unit.column != ""
+    columns = ["geocode", *(a.name for a in schema.attributes), *[unit.column] * told]
     names = [form.called.get(name, name) for name in columns]
     values = zip(*(value.tolist() for value in schema.coordinates(people.cell)), strict=True)
     n_rows = n_units = 0
@@ -112,10 +112,10 @@ def write_people(path: Path, people: Histogram, context: PublicContext, form: Re
         rows.writerow([*names, *([form.called.get("count", "count")] if form.has_count else [])])
         for leaf, value, count in zip(people.node.tolist(), values, people.count.tolist(), strict=True):
             row = [codes[leaf], *(a.labels[v] for a, v in zip(schema.attributes, value, strict=True))]
-            for first in range(0, count, unit.most_records if several else count):
-                size = min(unit.most_records, count - first) if several else count
+            for first in range(0, count, unit.most_records if told else count):
+                size = min(unit.most_records, count - first) if told else count
                 n_units += 1
-                own = [*row, *[f"{unit.name} {n_units}"] * several]
+                own = [*row, *[f"{unit.name} {n_units}"] * told]
                 rows.writerows([[*own, size]] if form.has_count else [own] * size)
                 n_rows += 1 if form.has_count else size
     write_mark(path, "topdown synth", seed)
