@@ -159,3 +159,13 @@ def test_the_page_runs_and_says_what_it_says(topdown):
     assert run_page(PAGE, judged) > 10
     # an integer program needs a run file
     assert verdicts == {"complete_integral", "not_guaranteed", "refused"}
+
+
+HOUSEHOLDS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "households.md"
+
+
+def test_the_page_of_households_makes_a_release(topdown, tmp_path, monkeypatch):
+    """A draft that asks for other noise, or does not read the column, is refused before the reader has a plan."""
+    monkeypatch.chdir(tmp_path)
+    assert run_page(HOUSEHOLDS_PAGE, topdown) == 4
+    assert topdown("verify", "release").code == 0

@@ -415,6 +415,7 @@ _COMMENTS = {  # before or after a line of drafted settings
         "\n[[level]]"
     ),
     'rho = "1"': 'rho = "1"  # people decide this: topdown plan run.toml --budget-for 5 says what epsilon 5 would be',
+    'epsilon = "1"': 'epsilon = "1"  # people decide this, for all records of one unit together',
     'coverage = "19/20"': 'coverage = "19/20"  # every count in the tables with an interval',
 }
 

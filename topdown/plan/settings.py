@@ -157,7 +157,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         *,
         source: str = "",
     ) -> Settings:
-        """Return settings for discrete Gaussian noise by shares; what is left out is by rule.
+        """Return settings by shares; what is left out is by rule.
+
+        Noise is discrete Gaussian, for rho 1; geometric for epsilon 1 where the schema's unit has several records.
 
         The rule: levels share the budget equally. Each measures the total, every attribute by itself and every
         combination, in the shares 1/4, 1/4 and 1/2 (1/2 and 1/2 for a single attribute). Rounding goes from coarse to
@@ -181,7 +183,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         given = levels if isinstance(levels, Mapping) else dict.fromkeys(levels, Fraction(1, len(levels)))
         chain = ("total", *_rounding_chain(schema), "detailed")
         rounding = tuple(Rounding(table=t, weight=100 if t == "total" else 1) for t in chain)
-        many = len(schema.attributes) > MOST_WITH_INTERVALS or len(levels) < 2
+        several = schema.privacy_unit.most_records > 1
+        many = several or len(schema.attributes) > MOST_WITH_INTERVALS or len(levels) < 2
         total, detailed = Pass(table="total", queries=("total",)), Pass(table="detailed")
         made = (
             LevelTable(
@@ -201,9 +204,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             schema=schema.name,
             invariants="invariants.toml",
             neighbours=USUAL_NEIGHBOURS,
-            mechanism="discrete_gaussian",
+            mechanism="geometric" if several else "discrete_gaussian",
             source=source,
-            budget=Budget(rho=Fraction(1)),
+            budget=Budget(epsilon=Fraction(1)) if several else Budget(rho=Fraction(1)),
             estimates=None if many else EstimatesTable(coverage=Chance(19, 20)),
             level=tuple(made),
         )

@@ -334,12 +334,14 @@ def ignoring_the_rest(
     answers: RunFileAnswers, records: TableLocation, schema: Schema, invariants: Invariants | None = None
 ) -> RunFileAnswers:
     """Return answers that ignore the columns of both tables that are not read, and none that is."""
-    attributes = [attribute.name for attribute in schema.attributes]
-    read = {"geocode", *attributes, *(() if invariants is None else invariants.columns)}
+    needed = ["geocode", *(attribute.name for attribute in schema.attributes)]
+    if schema.privacy_unit.column:
+        needed.append(schema.privacy_unit.column)
+    read = {*needed, *(() if invariants is None else invariants.columns)}
     read |= {"count"} if answers.has_count else set()
     kept = tuple(name for name in answers.ignore if name not in read)
     form = RecordsForm(kept, answers.has_count, dict(answers.called))
-    return replace(answers, ignore=(*kept, *unread_columns(records, form, ["geocode", *attributes])))
+    return replace(answers, ignore=(*kept, *unread_columns(records, form, needed)))
 
 
 @dataclass(frozen=True)
