@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 import click
 
@@ -46,6 +46,20 @@ from topdown.notebook import Chart
 from topdown.output_paths import refuse_existing
 from topdown.privacy.exact_values import fixed, significant
 from topdown.resources import report_slow_kernels
+
+
+class CompareOptions(TypedDict):
+    """What is compared, and on which groups."""
+
+    hierarchy: Path | None
+    sizes: int | None
+    mechanisms: tuple[str, ...]
+    direction: str
+    repeats: int
+    seed: int
+    anyway: bool
+    truth_is_public: str
+    ignore: tuple[str, ...]
 
 
 @command(
@@ -100,7 +114,12 @@ from topdown.resources import report_slow_kernels
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the file that is not read.")
 @click.option("--plot", metavar="FILE.svg", type=Picture(), help="Draw the errors.")
 def compare_command(
-    screen: Screen, *, shape: str, epsilon: tuple[str, ...], plot: Path | None, **options: Any
+    screen: Screen,
+    *,
+    shape: str,
+    epsilon: tuple[str, ...],
+    plot: Path | None,
+    **options: Unpack[CompareOptions],
 ) -> int:
     """Compare mechanisms by simulation: L1, EMD and coverage per level, violated sums, time, and the true epsilon.
 
@@ -154,7 +173,7 @@ def compare_command(
     return EXIT_OK
 
 
-def _known_counts(shape: str, options: dict[str, Any]) -> KnownCounts:
+def _known_counts(shape: str, options: CompareOptions) -> KnownCounts:
     """Return the counts of a shape, or of a file of groups."""
     if shape in SHAPES:
         return shape_counts(shape, options["seed"], options["sizes"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import click
 
@@ -11,8 +11,19 @@ from topdown.app.commands.command import command
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import Column, bold, dim
 from topdown.errors import EXIT_OK, ConfigError
-from topdown.formats.common import USUAL_NEIGHBOURS
+from topdown.formats.common import USUAL_NEIGHBOURS, Neighbours
 from topdown.privacy.relation import RELATIONS, Relation
+
+
+class ComposedLosses(TypedDict):
+    """What is asked of a composition."""
+
+    neighbours: Neighbours
+    epsilons: tuple[str, ...]
+    deltas: tuple[str, ...]
+    alphas: tuple[str, ...]
+    engine: str | None
+    digits: int
 
 
 @command(
@@ -51,7 +62,9 @@ from topdown.privacy.relation import RELATIONS, Relation
 @click.option(
     "--digits", type=click.IntRange(6, 1000), default=17, show_default=True, help="Of the ball engines."
 )
-def account_command(screen: Screen, *, rho: str | None, dhc2020: bool, proxy: bool, **asked: Any) -> int:
+def account_command(
+    screen: Screen, *, rho: str | None, dhc2020: bool, proxy: bool, **asked: Unpack[ComposedLosses]
+) -> int:
     """Compute the exact privacy loss of composed measurements.
 
     rho is zCDP of the relation in --neighbours, as in a plan: a measurement's noise has variance 1/rho where a record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -21,6 +21,16 @@ from topdown.output_paths import refuse_existing
 
 if TYPE_CHECKING:
     from topdown import SimulationErrors
+
+
+class MadeUp(TypedDict):
+    """What is made up."""
+
+    people: int
+    schema: str
+    seed: int
+    settings: str
+    force: bool
 
 
 @command(
@@ -51,7 +61,7 @@ if TYPE_CHECKING:
     help="Level names, root first; default: the settings'. county:10000000 makes the first county that large.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
-def synth_command(screen: Screen, run: Path | None, *, out: Path, levels: str, **how: Any) -> int:
+def synth_command(screen: Screen, run: Path | None, *, out: Path, levels: str, **how: Unpack[MadeUp]) -> int:
     """Write made-up records and areas to practise with.
 
     With a run file: records for its own areas and public facts, to try its plan on. The same options give the same
@@ -94,6 +104,15 @@ def synth_command(screen: Screen, run: Path | None, *, out: Path, levels: str, *
     return EXIT_OK
 
 
+class Simulated(TypedDict):
+    """How a plan is simulated."""
+
+    seed: int | None
+    replicates: int
+    keep: bool
+    truth_is_public: str
+
+
 @command(
     "simulate",
     examples=(
@@ -133,7 +152,7 @@ def simulate_command(
     out: Path,
     workers: int | None,
     page: Path | None,
-    **how: Any,
+    **how: Unpack[Simulated],
 ) -> int:
     """Show the error that releases of a plan would have.
 

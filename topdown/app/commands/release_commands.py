@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -31,6 +31,7 @@ from topdown.errors import EXIT_OK
 
 if TYPE_CHECKING:
     from topdown import GenerateResult
+    from topdown.formats.common import Targets
 
 published_options = with_options(
     click.option("--csv", is_flag=True, help="Also write one row a record as CSV."),
@@ -43,6 +44,15 @@ published_options = with_options(
         help="Language of report.html: en (default) or de; none leaves it out.",
     ),
 )
+
+
+class Published(TypedDict):
+    """What is written beside the release."""
+
+    csv: bool
+    language: str | None
+
+
 SOLVING = ("Processes for solving; default: one a core.", "Solve here, or on a Ray cluster.")
 
 
@@ -73,9 +83,8 @@ def generate_command(
     *,
     spending: Spending,
     solving: Solving,
-    csv: bool,
-    language: str | None,
     log_json: Path | None,
+    **published: Unpack[Published],
 ) -> int:
     """Spend the budget once and write the release.
 
@@ -85,7 +94,7 @@ def generate_command(
     go_on = f"topdown generate {source} --out {spending.out} --resume{solving.text}"
     with spending_run(screen, planned, spending, go_on, log_json) as asked:
         out = spending.out
-        made = topdown.generate(planned, out, workers=executor, csv=csv, language=language, **asked)
+        made = topdown.generate(planned, out, workers=executor, **published, **asked)
         asked["report"].close()
         show_release(screen, made)
     return EXIT_OK
@@ -136,8 +145,7 @@ def extend_command(
     base: Path,
     spending: Spending,
     solving: Solving,
-    csv: bool,
-    language: str | None,
+    **published: Unpack[Published],
 ) -> int:
     """Extend a release by new attributes and keep its table.
 
@@ -148,7 +156,7 @@ def extend_command(
     go_on = f"topdown extend {source} --base {base} --out {spending.out} --resume{solving.text}"
     with spending_run(screen, planned, spending, go_on) as asked:
         out = spending.out
-        made = topdown.extend(planned, base, out, workers=executor, csv=csv, language=language, **asked)
+        made = topdown.extend(planned, base, out, workers=executor, **published, **asked)
         asked["report"].close()
         show_release(screen, made)
     return EXIT_OK
@@ -197,6 +205,17 @@ def measure_command(
     return EXIT_OK
 
 
+class Resolved(Published):
+    """How a measurement is solved again."""
+
+    settings: str | None
+    targets: Targets | None
+    coverage: str | None
+    name: str
+    ledger: Path | None
+    registry: Path | None
+
+
 @command(
     "resolve",
     examples=(
@@ -228,7 +247,9 @@ def measure_command(
 )
 @solving_options(*SOLVING)
 @published_options
-def resolve_command(screen: Screen, release: Path, *, out: Path, solving: Solving, **how: Any) -> int:
+def resolve_command(
+    screen: Screen, release: Path, *, out: Path, solving: Solving, **how: Unpack[Resolved]
+) -> int:
     """Solve the measurement of a release in another way.
 
     Draws no noise, charges nothing and opens no confidential file: the same noisy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import click
 
@@ -41,6 +41,13 @@ def show_report(screen: Screen, made: ReportWritten, command: str) -> int:
     return EXIT_OK
 
 
+class Outlines(TypedDict):
+    """Outlines of the areas on the map."""
+
+    boundaries: Path | None
+    boundary_key: str
+
+
 @command(
     "report",
     examples=(
@@ -74,9 +81,9 @@ def report_command(
     *,
     out: Path,
     check: bool,
-    boundaries: Path | None,
-    boundary_key: str,
-    **how: Any,
+    language: str,
+    force: bool,
+    **outlines: Unpack[Outlines],
 ) -> int:
     """Write a report of a release or choice for people, as one HTML file.
 
@@ -85,10 +92,11 @@ def report_command(
     first.
     """
     if check:
-        found = app.check_report(release, out, boundaries=boundaries, boundary_key=boundary_key)
+        found = app.check_report(release, out, **outlines)
         return show_report_check(screen, found, out)
-    made = app.write_report(release, out, boundaries=boundaries, boundary_key=boundary_key, **how)
-    same = "" if boundaries is None else f" --boundaries {boundaries} --boundary-key {boundary_key}"
+    made = app.write_report(release, out, language=language, force=force, **outlines)
+    own = outlines["boundaries"]
+    same = "" if own is None else f" --boundaries {own} --boundary-key {outlines['boundary_key']}"
     return show_report(screen, made, f"topdown report {release}{same}")
 
 

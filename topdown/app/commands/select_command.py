@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -25,6 +25,22 @@ if TYPE_CHECKING:
     from topdown.measure import ChoiceRequest
 
 LARGE = 2
+
+
+class ChoiceOptions(TypedDict):
+    """What is chosen among, and how."""
+
+    candidates: Path | None
+    radius: float | None
+    centres: Path | None
+    k: int | None
+    per: str | None
+    most: int | None
+    most_records: int | None
+    query: tuple[str, ...]
+    level: str | None
+    cap: int | None
+    more_than: int | None
 
 
 @command(
@@ -83,7 +99,7 @@ def select_command(
     yes: bool,
     resume: bool,
     again: bool,
-    **options: Any,
+    **options: Unpack[ChoiceOptions],
 ) -> int:
     """Make a private choice from the records and charge it to the ledger.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
@@ -17,7 +17,7 @@ from topdown.app.commands.options import FOLDER
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import accuracy_lines, certified_epsilon
-from topdown.app.screens.progress_bars import follow
+from topdown.app.screens.progress_bars import Progress, follow
 from topdown.app.screens.text_layout import bold
 from topdown.errors import ConfigError
 from topdown.output_paths import open_log
@@ -76,10 +76,19 @@ def spending_options(function: Callable[..., int]) -> Callable[..., int]:
     return _OPTIONS(packed("spending", Spending)(function))
 
 
+class SpendingCall(TypedDict):
+    """What every function that spends is told alike."""
+
+    again: bool
+    resume: bool
+    final: bool
+    report: Progress
+
+
 @contextmanager
 def spending_run(
     screen: Screen, planned: Planned, spending: Spending, go_on: str, log_file: Path | None = None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[SpendingCall]:
     """Ask before a run that may spend, show its progress, and say what is spent if it is interrupted.
 
     In its `with` block the run is made and shown. Errors that end it carry a note.
@@ -90,8 +99,6 @@ def spending_run(
         spending: see `Spending`.
         go_on: the command line that goes on with it.
         log_file: gets progress as JSON lines.
-
-    Yields: what every function that spends is told alike: again, resume, final and report.
 
     Raises:
         TopdownError: what can be refused before anybody is asked, and what `ask_approval` refuses.
@@ -110,8 +117,9 @@ def spending_run(
             return StoppedRun(text, f"go on with: {go_on}", spent, go_on)
 
         said_when_stopped.set(said)
-        asked = {name: getattr(spending, name) for name in ("again", "resume", "final")}
-        yield asked | {"report": progress}
+        yield SpendingCall(
+            again=spending.again, resume=spending.resume, final=spending.final, report=progress
+        )
 
 
 def ask_approval(screen: Screen, prepared: PreparedRun, spending: Spending) -> None:
