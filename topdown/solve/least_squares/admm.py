@@ -16,7 +16,8 @@ import numpy as np
 from topdown.arrays import Floats
 from topdown.solve.least_squares.active_set import finish_newton, is_root, is_split
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
-from topdown.solve.least_squares.problem import LatticeQuadratic, Problem, Quadratic, Solution
+from topdown.solve.least_squares.problem import LatticeQuadratic, Problem, Solution, largest_along
+from topdown.solve.least_squares.structured import Structured
 
 TOLERANCE_PERSONS, TIGHTEST_PERSONS = 1e-7, 1e-11  # of both residuals, when the optimality check is asked
 # Steps after which Newton's method is tried, as it then costs about as much again; the next try is so many times later.
@@ -107,7 +108,7 @@ def run(
     """
     pace = step.pace
     most = pace.most if most_steps is None else min(most_steps, pace.most)
-    rho = first = first_penalty(problem.quadratic)
+    rho = first = first_penalty(problem)
     z, u, rules = step.start(), np.zeros(problem.shape), problem.compared
     if near is not None:
         z = near.z.copy()
@@ -167,8 +168,12 @@ def _better(problem: Problem, best: tuple[Solution, float], found: Solution) -> 
     return (found, residual) if residual < best[1] else best
 
 
-def first_penalty(quadratic: Quadratic) -> float:
+def first_penalty(problem: Problem) -> float:
     """Return the geometric mean of the extreme curvatures, the best fixed one for a quadratic (Ghadimi et al. 2015)."""
-    largest = quadratic.largest_eigenvalue()
+    quadratic = problem.quadratic
+    if isinstance(quadratic, Structured):
+        largest = max(largest_along(quadratic.times, problem.fixed, problem.allowed), quadratic.scale)
+    else:
+        largest = quadratic.largest_eigenvalue()
     smallest = quadratic.curvature if quadratic.curvature > 0 else quadratic.scale
     return float(np.sqrt(max(smallest, largest * 1e-5) * largest))

@@ -158,14 +158,16 @@ def project_from(
 
 
 def admm_steps(
-    tree: Tree, schur: Schur, fixed: FloatTable, g: FloatTable, rho: float, relax: float,
+    tree: Tree, schur: Schur, base: FloatTable, fixed: FloatTable, g: FloatTable, rho: float, relax: float,
     z: FloatTableOut, u: FloatTableOut, pointers: Ints, sums: Floats, allowed: Bools, threshold: FloatsOut,
     most: FloatTable, pull: Floats, room: Floats, s: FloatTableOut, t: FloatTableOut, steps: Whole, tolerance: float,
 ) -> tuple[int, float, float, NDArray[np.float64]]:  # fmt: skip
     """Take ADMM steps of one stage (see `structured`); change z, u, threshold, s, t in place.
 
     Args:
-        tree, schur: of this penalty. fixed: (n_groups, m). g: (n, m), linear term. rho: penalty. relax: 1 to 2.
+        tree, schur: of this penalty. rho: penalty. relax: 1 to 2.
+        base: (n, m), a table near; x is found as what is beyond it, so that rounding errors are those of a small table.
+        fixed: (n_groups, m), sums beyond the base. g: (n, m), linear term there.
         z, u: (n, m). pointers, sums: runs of the flattened table, and their sums. allowed: flat n * m.
         threshold: per run, of the step before; infinite for none.
         most, s, t: (n_rules, m), of soft rules. pull, room: (n_rules,), their penalty and the price over it.
@@ -218,7 +220,7 @@ def admm_steps(
         held[:, :] = 0.0
         for c in range(n):
             for j in range(m):
-                b[c, j] = g[c, j] + rho * (z[c, j] - u[c, j])
+                b[c, j] = g[c, j] + rho * (z[c, j] - base[c, j] - u[c, j])
             if n_rules:
                 for e in range(first_entry[c], first_entry[c + 1]):
                     a = answer[e] - schur.n_answers
@@ -296,10 +298,10 @@ def admm_steps(
             d = inverse_d[c]
             if p >= 0:
                 for j in range(m):
-                    x[c, j] = d * (b[c, j] - held[p, j])
+                    x[c, j] = base[c, j] + d * (b[c, j] - held[p, j])
             else:
                 for j in range(m):
-                    x[c, j] = d * b[c, j]
+                    x[c, j] = base[c, j] + d * b[c, j]
             for j in range(m):
                 b[c, j] = relax * x[c, j] + (1.0 - relax) * z[c, j] + u[c, j]
         primal = 0.0

@@ -1,6 +1,6 @@
 """What is tried in turn: without bounds, with them, interior points; a linear program tells what has no table.
 
-A root is solved by Newton's method, a split by ADMM, with bounds from where it was without.
+A root is solved by Newton's method where it has a way to, a split by ADMM, with bounds from where it was without.
 Where ADMM has taken many steps Newton's method is tried from where it is (`active_set.py`), and again after more.
 
 Soft rules: a problem is solved without them first. If its estimate breaks one it is solved again with all of them at a
@@ -37,7 +37,7 @@ from topdown.solve.least_squares.problem import (
     Solution,
 )
 from topdown.solve.least_squares.structured import Structured
-from topdown.solve.least_squares.structured_step import TreeStep
+from topdown.solve.least_squares.structured_step import TreeStep, finish_root
 
 APART_PERSONS = (
     1e-4  # fixed tables are right to 1e-7; whole numbers that exclude each other are further apart
@@ -106,10 +106,14 @@ def _without_bounds(problem: Problem) -> Problem:
 def _by_newton_or_admm(
     problem: Problem, most_steps: int | None, power: float, near: Solution | None = None
 ) -> tuple[Solution, float]:
-    if is_root(problem) and not isinstance(problem.quadratic, LatticeQuadratic):
-        found, residual = solve_root(problem)
-        if residual <= TARGET_PERSONS:
-            return found, residual
+    found, quadratic = None, problem.quadratic
+    if isinstance(quadratic, Structured) and quadratic.curvature > 0:
+        root = finish_root(problem, quadratic, np.ones(problem.shape), 0)
+        found = (root, residual_persons(problem, root, strict=True)) if root else None
+    elif is_root(problem) and not isinstance(quadratic, LatticeQuadratic):
+        found = solve_root(problem)
+    if found and found[1] <= TARGET_PERSONS:
+        return found
     return solve_small(problem) or _by_admm(problem, most_steps, power, near)
 
 

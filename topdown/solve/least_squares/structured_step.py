@@ -176,24 +176,34 @@ ROUNDS = 30
 PROXIMAL, REPEATS = 1e-3, 4  # where patterns share an answer the optimum is a set: stay near, then repeat
 
 
-def polish_root(problem: Problem, quadratic: Structured, z: Floats) -> Floats:
-    """Return the point that the active sets starting from z's positive entries lead to, nonnegative.
+def finish_root(problem: Problem, quadratic: Structured, near: Floats, taken: int) -> Solution | None:
+    """Return the point that the active sets starting from some positive entries lead to; None of another problem.
 
     The steps are those of the primal-dual active set method (Hintermueller, Ito, Kunisch 2002): free are the
     entries that came out positive, and those at zero whose gradient is below their group's multiplier.
 
     Args:
-        problem: one column whose segments all have known sums, and no rules. quadratic: its own. z: (n, 1).
+        problem: whose root is one column with all sums known, or one sum that is not, without an exact table and
+            rules. quadratic: its own. near: (n, 1). taken: steps before.
     """
-    sums = problem.sums[:, None]
-    group = np.repeat(np.arange(len(sums)), np.diff(problem.pointers))
-    free = z[:, 0] > 0
-    x = z.copy()
+    known = problem.sums >= 0
+    if problem.shape[1] > 1 or problem.fixed.n_groups or len(problem.compared.rows):
+        return None
+    if not known.all() and len(known) > 1:
+        return None
+    group = np.repeat(np.arange(len(known)), np.diff(problem.pointers))
+    inside = problem.allowed[:, 0] & (problem.sums != 0)[group]
+    free = inside & (near[:, 0] > 0)
+    x, multipliers = np.where(free, near[:, 0], 0.0)[:, None], np.zeros(len(known))
     rho = PROXIMAL * quadratic.scale
     for _ in range(ROUNDS):
-        no_rules = np.zeros((0, int(free.sum())))
+        taken += 1
+        held, of = np.unique(group[free], return_inverse=True)
+        fixed = (
+            FixedTable(of, problem.sums[held, None]) if known.all() else FixedTable.none(len(of), 1).floats()
+        )
         try:
-            step = LinearStep(_restrict_rows(quadratic, free), FixedTable(group[free], sums), no_rules)
+            step = LinearStep(_restrict_rows(quadratic, free), fixed, np.zeros((0, len(of))))
             step.factor(rho)
         except (np.linalg.LinAlgError, ConfigError):
             break  # weights too far apart for this guess, or too much crosses: what was found so far stands
@@ -202,15 +212,17 @@ def polish_root(problem: Problem, quadratic: Structured, z: Floats) -> Floats:
             inner = step.near(inner)
         x[:] = 0.0
         x[free] = inner
-        below = quadratic.gradient(x)[:, 0] < step.multipliers[group, 0]
+        if known.all():
+            multipliers[held] = step.multipliers[:, 0]
+        below = inside & (quadratic.gradient(x)[:, 0] < multipliers[group])
         wanted = np.where(free, x[:, 0] > 0, below)
         # Every group keeps its largest entry: an empty one could not meet its sum.
-        top = np.zeros(len(sums))
+        top = np.zeros(len(known))
         np.maximum.at(top, group, np.where(wanted, x[:, 0], 0.0))
-        if (top <= 0).any() or np.array_equal(wanted, free):
+        if (top <= 0)[problem.sums > 0].any() or np.array_equal(wanted, free) or not wanted.any():
             break
         free = wanted
-    return np.maximum(x, 0.0)
+    return Solution.without_multipliers(problem, np.maximum(x, 0.0), taken)
 
 
 def _restrict_rows(quadratic: Structured, free: np.ndarray) -> Structured:
@@ -246,7 +258,6 @@ class TreeStep(Step):
         self.linear = LinearStep(quadratic, problem.fixed, problem.compared.rows, power)
         few = not len(problem.compared.rows) and problem.allowed.size <= FEW_ENTRIES
         self.pace = PenaltySchedule(steps=20, balance=20, polish=200, most=FEW_STEPS if few else MOST_STEPS)
-        self._g = -quadratic.gradient(np.zeros(problem.shape))
         self._allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
         self._threshold = np.full(len(problem.sums), np.inf)
         self._multipliers = np.zeros((problem.fixed.n_groups, problem.shape[1]))
@@ -266,11 +277,12 @@ class TreeStep(Step):
 
     def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
         """Take steps in place; return how many, and the primal and dual residual."""
-        p, soft = self.problem, self.problem.compared
+        p, soft, base = self.problem, self.problem.compared, at.z.copy()
+        beyond = -self.quadratic.gradient(base) - soft.rows.T @ (self._pull[:, None] * (soft.rows @ base))
         taken, primal, dual, self._multipliers = admm_steps(
-            self.linear.tree, self.linear.schur, p.fixed.answers, self._g, rho, RELAX, at.z, at.u, p.pointers, p.sums,
-            self._allowed, self._threshold, soft.most, self._pull, soft.hinge / self._pull, at.s, at.t,
-            steps, tolerance,
+            self.linear.tree, self.linear.schur, base, p.fixed.left(base), beyond, rho, RELAX, at.z, at.u,
+            p.pointers, p.sums, self._allowed, self._threshold, soft.most, self._pull, soft.hinge / self._pull,
+            at.s, at.t, steps, tolerance,
         )  # fmt: skip
         return taken, primal, dual
 
@@ -281,10 +293,7 @@ class TreeStep(Step):
 
     def polish(self, z: Floats, taken: int) -> Solution | None:
         """Finish the root without rules exactly."""
-        p = self.problem
-        if p.fixed.n_groups or len(p.compared.rows) or z.shape[1] > 1 or (p.sums < 0).any():
-            return None
-        return Solution.without_multipliers(p, polish_root(p, self.quadratic, z), taken)
+        return finish_root(self.problem, self.quadratic, z, taken)
 
 
 def spread_proportionally(problem: Problem) -> Floats:
