@@ -415,11 +415,12 @@ class CellPartition:
         shape = len(caps), len(self.members)
         low, high = np.zeros(shape, dtype=np.int64), np.broadcast_to(np.int64(NO_LIMIT), shape)
         if caps.shape[1]:
-            high = high.copy()
-        for g, s in enumerate(self.set_of[: lower.shape[1]].tolist()):
-            low[:, s] = np.maximum(low[:, s], lower[:, g])
-        for g, s in enumerate(self.set_of[lower.shape[1] :].tolist()):
-            high[:, s] = np.minimum(high[:, s], caps[:, g])
+            high = high.copy()  # without upper bounds it takes no memory
+        of_lower, of_caps = np.split(self.set_of, [lower.shape[1]])
+        for bound, its_set in enumerate(of_lower.tolist()):
+            low[:, its_set] = np.maximum(low[:, its_set], lower[:, bound])
+        for cap, its_set in enumerate(of_caps.tolist()):
+            high[:, its_set] = np.minimum(high[:, its_set], caps[:, cap])
         return low, high
 
 

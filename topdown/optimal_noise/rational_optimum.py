@@ -39,20 +39,23 @@ def solve_exactly(
     Raises: NotUniqueError.
     """
     solved: dict[int, tuple[dict[int, Rational], Rational]] = {}
-    order: list[int] = []
+    order: list[
+        int
+    ] = []  # unknowns as they were solved; each is written in unknowns that are solved later, or open
     used = [False] * len(spare)
     needed = sorted(equations, key=lambda one: len(one[0]))
     for k, (entries, right) in enumerate((*needed, *spare)):
-        if len(order) == n_unknowns and k >= len(needed):
+        is_spare = k >= len(needed)
+        if is_spare and len(order) == n_unknowns:
             break
         row, rest = _reduced(entries, right, solved)
         if not row:
-            if rest != 0 and k < len(needed):
+            if rest != 0 and not is_spare:
                 raise NotUniqueError("The equations contradict each other.")
             continue
         pivot = max(row)
         scale = row.pop(pivot)
-        if k >= len(needed):
+        if is_spare:
             used[k - len(needed)] = True
         solved[pivot] = ({u: -c / scale for u, c in row.items()}, rest / scale)
         order.append(pivot)

@@ -118,6 +118,7 @@ class Disk:
 
     @staticmethod
     def _locked(descriptor: int, path: Path) -> LockedFile:
+        """Lock an open file that is still the one at its path; OSError, and it is closed, if another has it."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             file = LockedFile(descriptor, path)

@@ -161,12 +161,12 @@ class Journal:
         for part in parts:
             final = self._final(part)
             data = self._disk.read(final)
-            used = book.begun.get((self.id, part.key), ())
+            charges = book.begun.get((self.id, part.key), ())  # that it was drawn for; the last one counts
             if data is not None:
                 hashes[part.path] = hashlib.sha256(data).hexdigest()
-            elif used and (found := self._drawn(part, used[-1])):
-                renames.append((found[0], final))
-                hashes[part.path] = found[1]
+            elif charges and (found := self._drawn(part, charges[-1])):
+                drawn, hashes[part.path] = found
+                renames.append((drawn, final))
         if files_digest(hashes) != files:
             raise _files_altered(self.folder)
         for source, final in renames:
