@@ -46,7 +46,7 @@ published_options = with_options(
 )
 
 
-class Published(TypedDict):
+class PublishedFiles(TypedDict):
     """What is written beside the release."""
 
     csv: bool
@@ -84,7 +84,7 @@ def generate_command(
     spending: Spending,
     solving: Solving,
     log_json: Path | None,
-    **published: Unpack[Published],
+    **published: Unpack[PublishedFiles],
 ) -> int:
     """Spend the budget once and write the release.
 
@@ -145,7 +145,7 @@ def extend_command(
     base: Path,
     spending: Spending,
     solving: Solving,
-    **published: Unpack[Published],
+    **published: Unpack[PublishedFiles],
 ) -> int:
     """Extend a release by new attributes and keep its table.
 
@@ -205,7 +205,7 @@ def measure_command(
     return EXIT_OK
 
 
-class Resolved(Published):
+class Resolved(PublishedFiles):
     """How a measurement is solved again."""
 
     settings: str | None
