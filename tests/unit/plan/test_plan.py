@@ -160,19 +160,6 @@ def test_init_writes_a_run_file_that_plans(tmp_path: Path, name: str) -> None:
         run_file_text("other", name, tmp_path / "r", tmp_path / "l", out)
 
 
-@pytest.mark.parametrize("shift", [0, 17, 31])
-def test_a_quoted_line_break_at_the_edge_of_a_block_makes_no_leaf(tmp_path: Path, shift: int) -> None:
-    """Text of a column nobody reads became leaves where a block of the reader began inside it."""
-    note = "x" * 400
-    rows = "".join(f"{i:06d},3,1,0,{note}\n" for i in range((1 << 20) // 416 - 1))
-    hidden = "".join(f"9{i:05d},3,1,0,{'y' * 20}\n" for i in range(40))
-    text = f'geocode,homes,dormitories,barracks,note\n{rows}800000,3,1,0,"{"x" * shift}\n{hidden}"\n800001,1,0,0,x\n'
-    run = toy_run().replace("prefix_lengths = [0, 1, 3]", "prefix_lengths = [0, 1, 6]")
-    run = run.replace("[input]", '[input]\nignore = ["note"]')
-    plan = prepare(write(tmp_path, run, text)).context.plan
-    assert rows.count("\n") + 2 == plan.levels[-1].n_nodes
-
-
 def parquet_leaves(folder: Path, **columns: pa.Array) -> Path:
     """Write a toy run whose leaves are Parquet with some columns replaced."""
     plain = {"geocode": pa.array(["101", "102", "201"])}
