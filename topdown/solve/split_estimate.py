@@ -240,14 +240,20 @@ def _pass_problem(
     refine: bool,
     over_persons: float,
 ) -> tuple[Problem, Ints, Ints]:
-    """Set up one pass; returns it, the row of each cell, and the order that puts rows back."""
+    """Set up one pass, whose unknowns are rows: groups of cells that it cannot tell apart.
+
+    Args:
+        fixed: what earlier passes fixed. refine: whether rows are fine enough for the bounds.
+
+    Returns: the problem; the row of each cell, int64 (cells,); the problem's row of each of these, int64 (rows,).
+    """
     n, m = split.allowed.shape
     last = step is level.passes[-1]
     bounds: Bounds = split.family.bounds.floats()
     table = level.tables[step.table][split.cells]
     if last:
         row_of_cell = np.arange(n)
-    elif not refine:
+    elif not refine:  # rows are the table's answers, with those of the exact table where it is kept
         kept = [split.family.exact.of] if _keeps_exact(split, table) else []
         if not kept and fixed.of is split.family.exact.of:
             fixed = FixedTable.total(n, fixed.answers.sum(axis=0))
@@ -269,6 +275,7 @@ def _pass_problem(
     rows = PassRows(step, last, split.cells, split.counts, table, first, fixed, allowed, plain)
     quadratic = split.objective.quadratic(level, rows)
     at = first
+    # Segments are entries with a known sum; below the root, a row's children, which sum to the parent's count.
     if split.counts is not None:
         sums = np.zeros(n_rows)
         np.add.at(sums, row_of_cell, split.counts.astype(np.float64))
@@ -283,7 +290,7 @@ def _pass_problem(
             fixed.of, split.family.exact.of
         )
         fixed = split.family.exact.floats() if beside else FixedTable.none(n, m).floats()
-    else:
+    else:  # root, nothing known: one segment with no sum
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
     soft = level.comparisons[: None if over_persons else 0, split.cells[at]]
     if not (last and at is first):  # else rows are the cells as they are
