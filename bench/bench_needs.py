@@ -65,10 +65,21 @@ def rhode_island(settings: str) -> Callable[[Path], None]:
     return write
 
 
-def country(folder: Path) -> None:
-    """Write the made-up country of 9,600 cells."""
+def country(ages: int, targets: str) -> Callable[[Path], None]:
+    """Return a made-up country of 96 times so many cells, drafted, whose areas are fitted to the tree or not."""
+
+    def write(folder: Path) -> None:
+        draft_country(folder, ages)
+        run = folder / "in" / "run.toml"
+        run.write_text(run.read_text().replace('targets = "tree"', f'targets = "{targets}"'))
+
+    return write
+
+
+def draft_country(folder: Path, ages: int) -> None:
+    """Write the tables of a made-up country, and draft its run."""
     inside = folder / "in"
-    write_country(inside, 425_000, 900)
+    write_country(inside, 425_000, 900, ages=ages)
     tables = ("--records", "people.csv", "--leaves", "places.csv", "--no-count")
     topdown(
         inside, "init", "--codes", "codes.csv", "--levels", ",".join(LEVELS), *tables, "--out", "run.toml"
@@ -83,7 +94,10 @@ SHAPES: dict[str, Callable[[Path], None]] = {
     "pl94 tree, 1,000,000": tree_of(1_000_000),
     "Rhode Island": rhode_island("pl94_2020"),
     "Rhode Island, tree": rhode_island("pl94_2020_tree"),
-    "9,600 cells": country,
+    "960 cells": country(10, "own"),
+    "960 cells, tree": country(10, "tree"),
+    "9,600 cells": country(100, "own"),
+    "9,600 cells, tree": country(100, "tree"),
 }
 
 

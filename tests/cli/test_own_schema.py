@@ -72,6 +72,7 @@ def test_a_draft_can_be_planned_as_it_is(topdown, tmp_path):
     assert (again.code, "C080" in again.err, '-share = "1/6"' in again.out) == (2, True, True)
     (tmp_path / "settings.toml").write_text((tmp_path / "settings.toml").read_text().replace("1/6", "1/5"))
     assert not (tmp_path / "other.toml").exists()
+    assert [at["targets"] for at in planned.document["estimates"]] == ["tree"] * 4 + ["own"]
     own = topdown("init", *TABLES, "--schema", "schema.toml", "--settings", "settings.toml",
                   "--levels", ",".join(LEVELS), "--no-count", "--out", "second.toml")  # fmt: skip
     assert own.code == 0, own.err

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         check_open_files,
         memory_warning,
         needed_bytes,
+        tree_fits,
     )
     from topdown.app.screens.noise_screen import (
         make_dependent,

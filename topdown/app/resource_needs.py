@@ -14,14 +14,18 @@ from typing import Literal
 from topdown.app.screens import figures
 from topdown.errors import ConfigError
 from topdown.formats.plan_documents import NeededResources, Warned
+from topdown.model import Schema
 from topdown.plan import Plan
+from topdown.solve import WIDE_CELLS
 from topdown.solve.tree import most_dense_rows
 
 # CPU seconds of one worker, measured with bench/bench_needs.py on one machine; extensions were measured less.
 START_SECONDS = 2.2
 SECONDS_A_QUERY = 0.055  # of one level: certified losses of the statements
-SECONDS_A_CELL = 1.3e-3  # the table of the root, twice: in the preflight, too
-SECONDS_A_NUMBER = {"own": 2.5e-7, "tree": 4.6e-7, "wide": 1.7e-6, "extension": 4e-7}
+SECONDS_A_CELL = (
+    1.3e-3  # the table of the root, twice, in the preflight, too; plain wide plans need next to nothing
+)
+SECONDS_A_NUMBER = {"own": 2.5e-7, "tree": 4.6e-7, "wide": 9.5e-7, "wide tree": 1.7e-6, "extension": 4e-7}
 SECONDS_A_SOLVE = 2e-4
 
 
@@ -40,9 +44,10 @@ def estimate_needs(plan: Plan, n_solves: int) -> NeededResources:
         )
     nodes = sum(level.n_nodes for level in plan.levels)
     n_queries = sum(len(level.measurements) for level in plan.levels)
-    root = 0 if plan.base is not None else SECONDS_A_CELL * plan.schema.n_cells
+    kind = kind_of(plan)
+    root = 0 if kind in ("wide", "extension") else SECONDS_A_CELL * plan.schema.n_cells
     start = START_SECONDS + SECONDS_A_QUERY * n_queries + root
-    below = SECONDS_A_NUMBER[kind_of(plan)] * plan.n_numbers + SECONDS_A_SOLVE * n_solves
+    below = SECONDS_A_NUMBER[kind] * plan.n_numbers + SECONDS_A_SOLVE * n_solves
     return NeededResources(
         seconds=round(start + below, 1),
         memory_bytes=needed_bytes(plan),
@@ -67,7 +72,13 @@ def memory_warning(plan: Plan, allowed: int | None = None) -> list[Warned]:
 # Of one worker, measured with bench/bench_needs.py. Extensions were measured less.
 START_BYTES, EXTENSION_BYTES = 350e6, 800e6
 BYTES_A_PAIR = 52  # of cells, in the dense least squares; measured at 5,000 cells
-BYTES_A_NUMBER = {"own": 0.6, "tree": 2.4, "wide": 40, "extension": 8}  # beside what a run needs at all
+BYTES_A_NUMBER = {  # beside what a run needs at all
+    "own": 0.6,
+    "tree": 2.4,
+    "wide": 30,
+    "wide tree": 30,
+    "extension": 8,
+}
 _CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -82,12 +93,23 @@ def needed_bytes(plan: Plan) -> int:
     return int(start + BYTES_A_NUMBER[kind] * plan.n_numbers) + BYTES_A_PAIR * pairs
 
 
-def kind_of(plan: Plan) -> Literal["own", "tree", "wide", "extension"]:
+def tree_fits(schema: Schema, n_areas: int) -> bool:
+    """Tell whether a draft of a schema fitted to the whole tree takes at most twice the memory of one that is not.
+
+    Args:
+        n_areas: of all levels together.
+    """
+    n_numbers = n_areas * (1 + sum(schema.shape) + schema.n_cells)
+    tree, own = (START_BYTES + BYTES_A_NUMBER[kind] * n_numbers for kind in ("tree", "own"))
+    return schema.n_cells > WIDE_CELLS or tree <= 2 * own
+
+
+def kind_of(plan: Plan) -> Literal["own", "tree", "wide", "wide tree", "extension"]:
     """Return what decides how much a number costs: how its table is fitted."""
     if plan.base is not None:
         return "extension"
     if most_dense_rows(plan) < plan.schema.n_cells:
-        return "wide"
+        return "wide tree" if plan.fits_tree else "wide"
     return "tree" if plan.fits_tree else "own"
 
 

@@ -19,6 +19,7 @@ import msgspec
 
 from topdown.errors import ConfigError, DataError
 from topdown.file_names import checked_name
+from topdown.formats.common import Targets
 from topdown.formats.strict_toml import dec_hook, exact_text, toml_text
 from topdown.inputs import (
     BLANK,
@@ -355,15 +356,17 @@ def _code_list_error(path: Path, text: str) -> DataError:
     )
 
 
-def draft_files(schema: Schema, levels: Sequence[str], source: str) -> DraftFiles:
+def draft_files(schema: Schema, levels: Sequence[str], source: str, targets: Targets = "own") -> DraftFiles:
     """Return schema, empty invariants and settings by rule for a schema of one's own.
 
     The rule is that of `Settings.from_shares`.
 
     Args:
         schema: of the codes. levels: root first. source: where the codes came from.
+        targets: what areas are fitted to, where the estimate of the whole tree exists.
     """
-    return DraftFiles(_schema_text(schema, source), _invariants_text(schema), _settings_text(schema, levels))
+    settings = _settings_text(schema, levels, targets)
+    return DraftFiles(_schema_text(schema, source), _invariants_text(schema), settings)
 
 
 def _schema_text(schema: Schema, source: str) -> str:
@@ -416,12 +419,19 @@ _COMMENTS = {  # before or after a line of drafted settings
     ),
     'rho = "1"': 'rho = "1"  # people decide this: topdown plan run.toml --budget-for 5 says what epsilon 5 would be',
     'epsilon = "1"': 'epsilon = "1"  # people decide this, for all records of one unit together',
+    'targets = "tree"': (
+        'targets = "tree"  # areas are fitted to what is measured in the whole tree; own: to their own measurements'
+    ),
     'coverage = "19/20"': 'coverage = "19/20"  # every count in the tables with an interval',
 }
 
 
-def _settings_text(schema: Schema, levels: Sequence[str]) -> str:
-    text = toml_text(Settings.from_shares(schema, levels, source="drafted by topdown init"))
+def _settings_text(schema: Schema, levels: Sequence[str], targets: Targets) -> str:
+    settings = Settings.from_shares(schema, levels, source="drafted by topdown init")
+    if settings.estimates is not None:
+        estimates = msgspec.structs.replace(settings.estimates, targets=targets)
+        settings = msgspec.structs.replace(settings, estimates=estimates)
+    text = toml_text(settings)
     for line, said in _COMMENTS.items():
         text = text.replace(f"\n{line}\n", f"\n{said}\n", 1)
     text = text.replace("large_delta = false\n", "", 1)

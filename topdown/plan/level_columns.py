@@ -48,11 +48,13 @@ class LevelColumns:
         above: of the levels above the leaves, root first; the root is left out where it is everything. "a + b" joins
             the codes of two columns.
         told: what was found, a sentence a level.
+        n_areas: of all levels together.
     """
 
     key: str
     above: tuple[str, ...]
     told: tuple[str, ...]
+    n_areas: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,7 @@ def find_level_columns(
     named = {level: given.get(level) or _called_like(table, level) for level in levels}
     key = _leaf_column(source, table, levels[-1], given.get(levels[-1]))
     told = [f"{levels[-1]}: column {key}, another value in each of {table.n_rows:,} rows"]
-    above, below = list[str](), key
+    above, below, n_areas = list[str](), key, table.n_rows
     for depth in range(len(levels) - 2, -1, -1):
         level = levels[depth]
         column = named[level] or (
@@ -149,6 +151,7 @@ def find_level_columns(
         )
         if not column:
             told.append(f"{level}: one area that holds all others")
+            n_areas += 1
             break
         up = next((named[name] for name in reversed(levels[:depth]) if named[name]), None)
         anew = bool(up) and not table.determines(column, up or "")
@@ -164,8 +167,8 @@ def find_level_columns(
                 fix=f"name a level in front of it: --levels country,{','.join(levels)}",
             )
         above.insert(0, column)
-        below = column
-    return LevelColumns(key, tuple(above), tuple(reversed(told)))
+        below, n_areas = column, n_areas + table.n_distinct(column)
+    return LevelColumns(key, tuple(above), tuple(reversed(told)), n_areas)
 
 
 def name_column(table: PublicColumns, code: str, level: str, above: Collection[str] = ()) -> str:

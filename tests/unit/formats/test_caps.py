@@ -20,7 +20,15 @@ from msgspec import Struct
 from tests.helpers.policy_texts import exact
 from tests.helpers.small_release import make_context
 from tests.helpers.solved import toy_run
-from topdown.app import BYTES_A_PAIR, START_BYTES, allowed_bytes, check_memory, memory_warning, needed_bytes
+from topdown.app import (
+    BYTES_A_PAIR,
+    START_BYTES,
+    allowed_bytes,
+    check_memory,
+    memory_warning,
+    needed_bytes,
+    tree_fits,
+)
 from topdown.errors import TopdownError
 from topdown.formats import caps, read_toml
 from topdown.inputs import TableProblem, read_header
@@ -183,6 +191,17 @@ def test_a_plain_wide_plan_needs_no_squares(tmp_path):
         replace(plain, invariants=replace(plain.invariants, at_least=plan.invariants.at_least)),
     ):
         assert most_dense_rows(other) == 120 * 80
+
+
+def test_drafts_are_fitted_to_the_tree_where_memory_allows():
+    """A draft that needs many times the memory of the plain way ends a run on a machine that had room for it."""
+    small = schema_of(12, 8)
+    numbers = 1 + 12 + 8 + 12 * 8
+    most = int(
+        START_BYTES / 1.2 / numbers
+    )  # areas, where 2.4 bytes a number take twice as much as 0.6, in all
+    assert (tree_fits(small, 0), tree_fits(small, most), tree_fits(small, most + 1)) == (True, True, False)
+    assert tree_fits(schema_of(120, 80), 10 * most)  # wide schemas take the same memory both ways
 
 
 def test_the_limit_of_a_process_counts():

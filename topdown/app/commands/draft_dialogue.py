@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topdown.app.commands.command import can_ask
+from topdown.app.resource_needs import tree_fits
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import bold
 from topdown.errors import ConfigError, DataError
@@ -53,6 +54,7 @@ from topdown.plan.drafts import CENSUS_PREFIXES, DraftFiles
 from topdown.resources import find
 
 if TYPE_CHECKING:
+    from topdown.formats.common import Targets
     from topdown.model import Invariants
     from topdown.plan.settings import Settings
 
@@ -244,33 +246,40 @@ def check_request(screen: Screen, wish: DraftRequest, records: TableLocation) ->
         require_terminal(screen)
 
 
-def drafted_by(
-    screen: Screen, wish: DraftRequest, records: TableLocation, answers: RunFileAnswers
-) -> Drafted:
+def drafted_by(screen: Screen, wish: DraftRequest, records: TableLocation, places: FromTables) -> Drafted:
     """Return the draft. Nothing is written.
+
+    Areas are fitted to the estimate of the whole tree, unless that takes twice the memory (`tree_fits`).
 
     Raises:
         ConfigError: C242 labels were not confirmed. DataError: D065 the list is wrong; as `confirmed_labels`.
         click.Abort: the person left.
     """
+    answers = places.answers
     if wish.codes is not None:
         schema, values = read_code_list(wish.codes, wish.name)
-        draft = draft_files(schema, wish.levels, f"drafted by topdown init from {wish.codes.name}")
-        return Drafted(draft, schema, answers.ignore, values)
-    if wish.given is not None:
-        schema = load_schema(wish.given)
-        draft = draft_files(schema, wish.levels, "")
-        return Drafted(draft, schema, answers.ignore, values_by_rule(schema))
+        source, ignore = f"drafted by topdown init from {wish.codes.name}", answers.ignore
+    elif wish.given is not None:
+        schema, source, ignore = load_schema(wish.given), "", answers.ignore
+        values = values_by_rule(schema)
+    else:
+        schema, values, ignore = _asked_of_a_person(screen, wish, records, answers)
+        source = "drafted by topdown init; a person confirmed that these labels are public"
+    targets: Targets = "tree" if tree_fits(schema, places.n_areas) else "own"
+    return Drafted(draft_files(schema, wish.levels, source, targets), schema, ignore, values)
+
+
+def _asked_of_a_person(
+    screen: Screen, wish: DraftRequest, records: TableLocation, answers: RunFileAnswers
+) -> tuple[Schema, dict[str, ValueLabels], tuple[str, ...]]:
+    """Return the schema that a person confirms, what values of records mean, and the columns to ignore."""
     introduce(screen, records.name)
     form = RecordsForm(answers.ignore, answers.has_count, dict(answers.called))
     found = confirmed_labels(records, form, lambda column: ask_column(screen, column))
     attributes = tuple(Attribute(name, of.labels) for name, of in found.columns.items())
     schema = Schema(wish.name, wish.name, "person", attributes)
-    source = "drafted by topdown init; a person confirmed that these labels are public"
     values = {name: of.values for name, of in found.columns.items() if of.values.meant()}
-    return Drafted(
-        draft_files(schema, wish.levels, source), schema, (*answers.ignore, *found.left_out), values
-    )
+    return schema, values, (*answers.ignore, *found.left_out)
 
 
 def levels_asked(text: str) -> dict[str, str]:
@@ -285,10 +294,11 @@ def levels_asked(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class FromTables:
-    """What the public table of leaves says."""
+    """What the public table of leaves says; `n_areas`: of all levels together, 0 where it was not looked at."""
 
     answers: RunFileAnswers
     told: tuple[str, ...]
+    n_areas: int = 0
 
 
 def read_leaves_columns(
@@ -303,7 +313,7 @@ def read_leaves_columns(
     Raises:
         ConfigError: C338 a level has no column. DataError: as `read_table`.
     """
-    names, lengths = tuple(levels), tuple(levels.values())
+    names, lengths, n_areas = tuple(levels), tuple(levels.values()), 0
     header = header_if_readable(leaves)
     if lengths and all(length.isdigit() for length in lengths):
         answers = RunFileAnswers(prefix_lengths=tuple(map(int, lengths)))
@@ -321,13 +331,13 @@ def read_leaves_columns(
         found = find_level_columns(leaves, names, {name: column for name, column in levels.items() if column})
         called = (("geocode", found.key),) if found.key != "geocode" else ()
         answers = RunFileAnswers(columns=found.above, called=called)
-        told = found.told
+        told, n_areas = found.told, found.n_areas
     key = dict(answers.called).get("geocode", "geocode")
     counted = not no_count and counts_records(records, key)
     if not counted and not no_count:
         told = (*told, "The records have no column count: each row is one record.")
     ignore = tuple(name for name in header if name != key)
-    return FromTables(replace(answers, ignore=ignore, has_count=counted), told)
+    return FromTables(replace(answers, ignore=ignore, has_count=counted), told, n_areas)
 
 
 def ignoring_the_rest(

@@ -224,7 +224,7 @@ def _own_draft(
     request = app.DraftRequest(asked.codes, given, asked.schema or "own", levels)
     app.check_request(screen, request, records)
     found = app.read_leaves_columns(leaves, records, asked.levels, no_count=asked.no_count)
-    ours = app.drafted_by(screen, request, records, found.answers)
+    ours = app.drafted_by(screen, request, records, found)
     answers = app.ignoring_the_rest(replace(found.answers, ignore=ours.ignore), records, ours.schema)
     where = DRAFTED[0] if given is None else os.path.relpath(given.resolve(), out.resolve().parent)
     answers = replace(
