@@ -310,8 +310,9 @@ def _check_sums(session: Session, out: Findings, at: _PlacedTable, parts: _Place
     if at.exact or parts.exact or "nonzero" in (at.numbers.listed, parts.numbers.listed):
         return
     keys, kept = keys[parts.free], parts.free
-    there, sums = tally(keys, parts.numbers.estimate[kept])
-    spread, n_parts = tally(keys, parts.numbers.stddev[kept])[1], tally(keys, np.ones_like(keys))[1]
+    numbers = parts.numbers.estimate[kept], parts.numbers.stddev[kept], np.ones_like(keys)
+    there, found = tally(keys, np.stack(numbers, axis=1))
+    sums, spread, n_parts = found.T
     row = np.searchsorted(at.table.key, there)
     row = row[row < len(at.table.key)]
     if len(row) != len(there) or (at.table.key[row] != there).any() or len(there) != int(at.free.sum()):

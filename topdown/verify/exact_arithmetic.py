@@ -69,7 +69,7 @@ def sums_fit(counts: Ints) -> bool:
 
 
 def tally(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Add up counts of equal keys; return the keys in increasing order and their sums (zeros kept)."""
+    """Add up counts, (n,) or (n, k), of equal keys; return the keys in increasing order and sums (zeros kept)."""
     if len(keys) == 0:
         return keys, counts
     if (keys[1:] < keys[:-1]).any():

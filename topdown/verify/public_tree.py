@@ -281,44 +281,41 @@ class PossibleAnswers:
 
     Args:
         patterns: bool (n_patterns, n_cells), cells that may hold records.
-        held: per level, bool (n_nodes, n_patterns), patterns among a node's leaves.
+        kinds: per level, bool (n_kinds, n_patterns), every set of patterns that some node's leaves have.
+        kind: per level, int64 (n_nodes,), which of these sets each node has.
     """
 
     patterns: NDArray[np.bool_]
-    held: tuple[NDArray[np.bool_], ...]
+    kinds: tuple[NDArray[np.bool_], ...]
+    kind: tuple[Ints, ...]
     _listed: dict[tuple[str, int], Literal["all", "nonzero"]] = field(default_factory=dict)
 
     def listed(self, query: Query, level: int) -> Literal["all", "nonzero"]:
         """Return whether a table lists every possible answer."""
         place = (query.name, level)
         if place not in self._listed:
-            answers, which = self._answers(query, level)
-            self._listed[place] = "all" if int(answers.sum(axis=1)[which].sum()) <= MOST_ROWS else "nonzero"
+            n_rows = int(self._answers(query, level).sum(axis=1)[self.kind[level]].sum())
+            self._listed[place] = "all" if n_rows <= MOST_ROWS else "nonzero"
         return self._listed[place]
 
     def keys(self, query: Query, level: int) -> Ints:
         """Return node * n_answers + answer of every row that a table of all possible answers has."""
-        answers, which = self._answers(query, level)
         if not query.factors:  # every area has a total
-            return np.arange(len(which), dtype=np.int64)
-        node, answer = np.nonzero(answers[which])
+            return np.arange(len(self.kind[level]), dtype=np.int64)
+        node, answer = np.nonzero(self._answers(query, level)[self.kind[level]])
         return np.asarray(node * query.n_answers + answer, dtype=np.int64)
 
     def closed(self, level: int) -> NDArray[np.bool_]:
         """Mark the nodes where no cell is open."""
-        return np.asarray(~(self.held[level] & self.patterns.any(axis=1)).any(axis=1), dtype=bool)
+        closed = ~(self.kinds[level] & self.patterns.any(axis=1)).any(axis=1)
+        return np.asarray(closed[self.kind[level]], dtype=bool)
 
-    def _answers(self, query: Query, level: int) -> tuple[NDArray[np.bool_], Ints]:
-        """Return open answers of every kind of node, and the kind of each node."""
+    def _answers(self, query: Query, level: int) -> NDArray[np.bool_]:
+        """Return open answers of every kind of node, (n_kinds, n_answers)."""
         some = np.zeros((len(self.patterns), query.n_answers), dtype=bool)
         pattern, cell = np.nonzero(self.patterns)
         some[pattern, query.labels[cell]] = True
-        packed = np.packbits(self.held[level], axis=1)
-        _, first, which = np.unique(
-            packed.view([("", packed.dtype)] * packed.shape[1]), return_index=True, return_inverse=True
-        )
-        kinds = self.held[level][first].astype(np.int64) @ some.astype(np.int64) > 0
-        return kinds, which.reshape(-1).astype(np.int64)
+        return np.asarray(self.kinds[level].astype(np.int64) @ some.astype(np.int64) > 0, dtype=bool)
 
 
 def possible_answers(tree: Tree, plan: PlanFile) -> PossibleAnswers:
@@ -330,9 +327,14 @@ def possible_answers(tree: Tree, plan: PlanFile) -> PossibleAnswers:
         found = np.concatenate([found, found & ~cells])
         kept, which = np.unique(which + closing * (len(found) // 2), return_inverse=True)
         found, which = found[kept], which.reshape(-1)
-    held = []
+    kinds, kind = [], []
     for up, geocodes in zip(tree.ancestors, tree.geocodes, strict=True):
-        here = np.zeros((len(geocodes), len(found)), dtype=bool)
-        here[up, which] = True
-        held.append(here)
-    return PossibleAnswers(found, tuple(held))
+        held = np.zeros((len(geocodes), len(found)), dtype=bool)
+        held[up, which] = True
+        packed = np.packbits(held, axis=1)
+        _, first, of_node = np.unique(
+            packed.view([("", packed.dtype)] * packed.shape[1]), return_index=True, return_inverse=True
+        )
+        kinds.append(held[first])
+        kind.append(of_node.reshape(-1).astype(np.int64))
+    return PossibleAnswers(found, tuple(kinds), tuple(kind))
