@@ -246,7 +246,9 @@ class MeasurementParts:
         if key not in self._parts:
             while len(self._parts) >= KEPT_OPEN:
                 self._parts.popitem(last=False)[1].close()
-            file = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
+            file = pq.ParquetFile(
+                path, page_checksum_verification=True, pre_buffer=False, read_dictionary=["node", "query"]
+            )
             if not self.is_of(level_index, file.metadata):
                 raise ValueError
             self._parts[key] = file
@@ -261,14 +263,13 @@ class MeasurementParts:
                 int(rows.group[k]), columns=["node", "query", "answers"], use_threads=False
             )
             lists = table.column("answers").combine_chunks()
-            n_queries, nodes = len(level.measurements), pa.array(codes, pa.string())
-            queries = pa.array([m.query for m in level.measurements], pa.string())
+            queries = [m.query for m in level.measurements]
             due = {
-                "node": nodes.take(np.repeat(np.arange(len(codes)), n_queries)),
-                "query": queries.take(np.tile(np.arange(n_queries), len(codes))),
+                "node": (codes, np.repeat(np.arange(len(codes)), len(queries))),
+                "query": (queries, np.tile(np.arange(len(queries)), len(codes))),
             }
             sound = (
-                all(table.column(name).combine_chunks().equals(column) for name, column in due.items())
+                all(_holds(table.column(name).combine_chunks(), *texts) for name, texts in due.items())
                 and lists.null_count == lists.values.null_count == 0
                 and lists.values.type == pa.int32()
             )
@@ -280,6 +281,12 @@ class MeasurementParts:
         sizes = np.tile([m.n_answers for m in level.measurements], len(codes))
         is_even = np.array_equal(offsets, np.concatenate(([0], np.cumsum(sizes))))
         return RowGroup(path, lists.values.to_numpy(zero_copy_only=True), offsets, is_even)
+
+
+def _holds(column: pa.DictionaryArray, labels: Sequence[str], of_row: NDArray[np.intp]) -> bool:
+    """Tell whether a column has these labels, written in the order of their first rows."""
+    indices: NDArray[np.integer[Any]] = column.indices.to_numpy(zero_copy_only=False)
+    return np.array_equal(indices, of_row) and column.dictionary.to_pylist() == list(labels)
 
 
 @final
