@@ -51,22 +51,22 @@ def ledger_location_of_file(path: Path) -> LedgerLocation:
 def drawn_laws_by_level(plan: Plan) -> dict[str, tuple[DrawnLaw, ...]]:
     """Return what every level draws: the laws on the counts that neighbours move, and by how much each."""
     found: dict[str, tuple[DrawnLaw, ...]] = {}
+    queries = {m.query: plan.query(m.query) for level in plan.levels for m in level.measurements}
     for level in plan.levels:
         if level.n_measured:
-            queries = [plan.query(m.query) for m in level.measurements]
             found[level.name] = tuple(
                 DrawnLaw(
                     law=m.law,
                     parameter=m.parameter,
-                    shift=plan.relation.most_records * q.record_weight(),
+                    shift=plan.relation.most_records * queries[m.query].record_weight(),
                     coordinates=plan.relation.n_counts,
                     level=level.name,
                     query=m.query,
-                    attributes=tuple(sorted(q.attributes)),
+                    attributes=tuple(sorted(queries[m.query].attributes)),
                     delta=m.count_delta,
                     weights=m.weights,
                 )
-                for m, q in zip(level.measurements, queries, strict=True)
+                for m in level.measurements
             )
     return found
 

@@ -115,12 +115,12 @@ def leaf_rows(
         columns: public facts, int64 (n_leaves,), by name.
     """
     depth, n_leaves = len(geography.levels) - 1, len(geography.leaves)
-
+    cells = {chosen: schema.select(dict(chosen)) for chosen in {rule.cells for rule in invariants.leaf_rules}}
     return tuple(
         ConstraintRow(
             rule,
             depth,
-            schema.select(dict(rule.cells)),
+            cells[rule.cells],
             n_leaves,
             partial(rule.numbers, columns, n_leaves),
         )
