@@ -187,7 +187,8 @@ def test_only_files_that_have_the_hash_of_what_was_written_are_not_written_again
     changed = {path: hashlib.sha256(file.read_bytes()).hexdigest()}
 
     def codes(known: dict[str, str]) -> set[str]:
-        return {f.code for check in verify_content(copy.folder, written=known).checks for f in check.findings}
+        checks = verify_content(copy.folder, written=known).result.checks
+        return {f.code for check in checks for f in check.findings}
 
     assert "V200" in codes({})
     assert "V200" in codes(mine)

@@ -200,7 +200,7 @@ def finish_release(
         there = out if isinstance(place, int) else out.resolve()
         solved = clock.run("solve", lambda: _solve_in_workers(there, context, there / WORK, place, report))
     context.release_derived()
-    published = clock.run(
+    content = clock.run(
         "publish",
         lambda: publish(
             out,
@@ -216,12 +216,7 @@ def finish_release(
     report(Event("certify", 0, 1, "checks"))
     checks = clock.run(
         "verify",
-        lambda: verify_sealed(
-            out,
-            published.content,
-            published.written,
-            lambda _, __, text: report(Event("certify", 0, 1, f"checks: {text}")),
-        ),
+        lambda: verify_sealed(content, lambda _, __, text: report(Event("certify", 0, 1, f"checks: {text}"))),
     )
     report(Event("certify", 1, 1, f"{len(checks.checks)} checks"))
     if not checks.ok:

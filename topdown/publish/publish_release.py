@@ -42,7 +42,7 @@ from topdown.publish.release_tables import (
 )
 from topdown.publish.report_figures import report_bytes
 from topdown.publish.table_intervals import EstimateSource, intervals_sentence
-from topdown.verify import EachSection, VerifyResult, verify_content
+from topdown.verify import CheckedContent, EachSection, VerifyResult, verify_content
 from topdown.workers import ReportLoss, tell_nobody, workers_with
 
 Shared = TypeVar("Shared")
@@ -163,19 +163,6 @@ class PublishOptions:
 IN_THIS_PROCESS = PublishOptions()
 
 
-@dataclass(frozen=True, eq=False)
-class Published:
-    """A release that is written whole.
-
-    Args:
-        content: the checks that went into the certificate.
-        written: SHA-256 of the files that this very process wrote, by path.
-    """
-
-    content: VerifyResult
-    written: Mapping[str, str]
-
-
 @dataclass(frozen=True)
 class OptionalFiles:
     """Files that a release may have.
@@ -201,7 +188,7 @@ def publish(
     privacy: CertifiedPrivacy = NOTHING_CERTIFIED,
     numbers: EstimateSource | None = None,
     running: PublishOptions = IN_THIS_PROCESS,
-) -> Published:
+) -> CheckedContent:
     """Write and check every file of a release that measure and solve have not written.
 
     Guarantees: reads nothing confidential; writes manifest.json last, so a folder with a manifest is whole;
@@ -217,6 +204,9 @@ def publish(
         privacy: what is certified of the release (see `certified_privacy`).
         numbers: whence the estimates of intervals come, for a plan that asks for them.
         running: who is told about each step, and how many processes make files.
+
+    Returns:
+        the checks that went into the certificate, and what they read.
 
     Raises:
         CertificateError: a check failed, or the folder holds files that do not belong into a release.
@@ -244,12 +234,13 @@ def publish(
     report(Event("publish", 2, _STEPS, f"{len(tables)} tables"))
     hashes.write(LEDGER, ledger_path.read_bytes())
     drawn = {f"measurements/{path}": sha256 for path, sha256 in running.drawn.items()}
-    checked = verify_content(
+    content = verify_content(
         release,
         verified_in(running.workers, running.lost),
         drawn | hashes.written,
         lambda _, __, text: report(Event("publish", 2, _STEPS, f"checks: {text}")),
     )
+    checked = content.result
     refuse_failed_checks(checked)
     report(Event("publish", 3, _STEPS, f"{checked.n_checks} checks"))
     certificate = make_certificate(release, context, checked, privacy, hashes)
@@ -266,7 +257,7 @@ def publish(
     _refuse_strangers(release, {*_OWN, *tables, *first, *_microdata_paths(context), PERSONS_CSV})
     n = len(write_manifest(release, plan.plan_hash, hashes))
     report(Event("publish", _STEPS, _STEPS, f"{n} files"))
-    return Published(checked, drawn | hashes.written)
+    return content
 
 
 def _write_sections(hashes: Hashes, source: SectionSource, running: PublishOptions) -> list[str]:

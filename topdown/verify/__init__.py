@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from topdown.formats.verify_documents import CheckResult, Finding, VerifyResult
 from topdown.lazy import lazy_face
 from topdown.verify.run_checks import (
+    CheckedContent,
     verify,
     verify_choice,
     verify_content,

@@ -152,18 +152,23 @@ def verify(release: Path, each: EachSection = sections_in_order, tell: Tell = te
     return _run_all(_session(release, each), CHECKS, tell=tell)
 
 
-def verify_sealed(
-    release: Path, content: VerifyResult, written: Mapping[str, str], tell: Tell = tell_nobody
-) -> VerifyResult:
+@dataclass(frozen=True, eq=False)
+class CheckedContent:
+    """What the checks of the content found, and what they read, for those of the sealed release."""
+
+    result: VerifyResult
+    session: Session
+
+
+def verify_sealed(content: CheckedContent, tell: Tell = tell_nobody) -> VerifyResult:
     """Check a release whose content this very run has checked: manifest, privacy, certificate, stamps and report.
 
     Args:
-        release: the folder that holds manifest.json.
-        content: what `verify_content` found in the same files. written: as given to it.
+        content: of the same folder, which has a manifest.json now; every file of it is hashed anew.
         tell: see `verify`.
     """
-    session = replace(_session(release), written=written)
-    return _run_all(session, CHECKS, {check.name: check for check in content.checks}, tell)
+    session = replace(content.session, each=sections_in_order, results=[], hashes={})
+    return _run_all(session, CHECKS, {check.name: check for check in content.result.checks}, tell)
 
 
 def verify_content(
@@ -171,7 +176,7 @@ def verify_content(
     each: EachSection = sections_in_order,
     written: Mapping[str, str] | None = None,
     tell: Tell = tell_nobody,
-) -> VerifyResult:
+) -> CheckedContent:
     """Run the checks that need neither certificate nor manifest; their results go into the certificate.
 
     Args:
@@ -180,7 +185,7 @@ def verify_content(
             these bytes are the only ones to say them is known of files with such a hash.
     """
     session = replace(_session(release, each), written=written or {})
-    return _run_all(session, [check for check in CHECKS if check.content], tell=tell)
+    return CheckedContent(_run_all(session, [check for check in CHECKS if check.content], tell=tell), session)
 
 
 def verify_planned(release: Path) -> VerifyResult:

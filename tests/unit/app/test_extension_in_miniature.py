@@ -67,7 +67,7 @@ def test_an_extension_is_made_in_miniature(tmp_path: Path) -> None:
     prepared = prepare(land.run, land.base)
     make_miniature(prepared, tmp_path / "small", finish)
     release = tmp_path / "small" / "release"
-    checked = verify_content(release)
+    checked = verify_content(release).result
     assert checked.ok, [check.findings for check in checked.checks]
     assert checked.check("base").n_checked > 0
     small, large = load_context(release), prepared.context
