@@ -169,3 +169,4 @@ def test_the_page_of_households_makes_a_release(topdown, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run_page(HOUSEHOLDS_PAGE, topdown) == 4
     assert topdown("verify", "release").code == 0
+    assert "ignore = []" in Path("run.toml").read_text(), "the run file says that households are not read"
