@@ -307,8 +307,8 @@ class PossibleAnswers:
 
     def closed(self, level: int) -> NDArray[np.bool_]:
         """Mark the nodes where no cell is open."""
-        closed = ~(self.kinds[level] & self.patterns.any(axis=1)).any(axis=1)
-        return np.asarray(closed[self.kind[level]], dtype=bool)
+        is_open: NDArray[np.bool_] = np.asarray((self.kinds[level] & self.patterns.any(axis=1)).any(axis=1))
+        return ~is_open[self.kind[level]]
 
     def _answers(self, query: Query, level: int) -> NDArray[np.bool_]:
         """Return open answers of every kind of node, (n_kinds, n_answers)."""
