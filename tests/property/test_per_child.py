@@ -243,7 +243,6 @@ def test_a_wide_schema_forms_no_matrix(tmp_path: Path) -> None:
             main([*arguments, "--records", "people.csv", "--leaves", "places.csv", "--out", "run.toml"]) == 0
         )
     run = tmp_path / "run.toml"
-    run.write_text(run.read_text().replace('targets = "own"', 'targets = "tree"'))
     fitted = prepare(run).context
     context = replace(fitted, plan=replace(fitted.plan, estimates=None))
     width, n = context.plan.levels[0].answers_per_node, context.plan.schema.n_cells
