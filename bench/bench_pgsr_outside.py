@@ -262,7 +262,8 @@ class Row:
         name, epsilon: which.
         error: thousand persons at the leaves [seed] of each method.
         held: of levels with 500 cells that hold groups, how they were: share of these cells that is exact; and for each
-            interval the share of cells within, the share that it claims, and its mean width [seed][1 + 3 x coverages].
+            interval the share of cells within, the share that it claims, and its mean width; then for each interval the
+            share within of all cells, with groups or without [seed][1 + 4 x coverages].
         seconds: CPU of `posterior`, mean.
     """
 
@@ -279,15 +280,24 @@ def claimed(posterior: CountPosterior, bounds: tuple[Ints, Ints]) -> Floats:
     The least interval of whole numbers with 50 % often has 60 or 90: coverage is held against that.
     """
     variance = np.minimum(posterior.variance, posterior.most_variance[:, None]).T
-    sd = np.sqrt(np.maximum(variance, LEAST_VARIANCE))
     lower, upper = bounds
+    mean = posterior.mean.T
+    part = mean - np.floor(mean)
+    variance = np.maximum(variance, part * (1.0 - part))
+    sd = np.sqrt(np.maximum(variance, LEAST_VARIANCE))
+    possible = variance > NOT_RULED_OUT
+    is_few = possible & (mean < 1.0)
+    square = variance + mean * mean
+    first = np.where(is_few, np.maximum(mean, np.sqrt(0.25 + square) - 0.5), 1.0)
+    ratio = np.clip((square - first) / (square + first), 0.0, None)
 
     def below(x: Ints) -> Floats:
-        return np.asarray(0.5 * (1.0 + np.tanh(LOGISTIC * (x - 0.5 - posterior.mean.T) / sd)))
+        logistic = 0.5 * (1.0 + np.tanh(LOGISTIC * (x - 0.5 - mean) / sd))
+        few = 1.0 - np.minimum(first * (1.0 - ratio), 1.0) * ratio ** np.maximum(x - 1, 0)
+        return np.asarray(np.where(is_few, few, logistic))
 
-    possible = variance > NOT_RULED_OUT
-    first = np.where(possible, np.maximum(lower, 1), lower)
-    mass = below(upper + 1) - np.where(first > 0, below(first), 0.0)
+    first_held = np.where(possible, np.maximum(lower, 1), lower)
+    mass = below(upper + 1) - np.where(first_held > 0, below(first_held), 0.0)
     return np.asarray(mass / np.where(possible, 1.0 - below(np.ones_like(lower)), 1.0))
 
 
@@ -295,8 +305,8 @@ def intervals(tree: Tree, made: Estimate, truth: Ints) -> dict[int, list[float]]
     """Return how intervals are at every level with enough cells; see `Row`."""
     assert made.posterior is not None
     by_coverage = []
-    for coverage in COVERAGES:
-        bounds = made.posterior.bounds(made.counts, coverage)
+    all_bounds = [made.posterior.bounds(made.counts, coverage) for coverage in COVERAGES]
+    for bounds in all_bounds:
         mass = claimed(made.posterior, bounds)
         held = coverage_by_level(tree, bounds, truth)
         by_coverage.append(
@@ -312,16 +322,22 @@ def intervals(tree: Tree, made: Estimate, truth: Ints) -> dict[int, list[float]]
         full = truth[:, here] > 0
         if full.sum() >= LEAST_CELLS:
             exact = float((made.counts[:, here] == truth[:, here])[full].mean())
-            found[level] = [exact, *(part for levels in by_coverage for part in levels[level])]
+            every = [float(((b[0] <= truth) & (truth <= b[1]))[:, here].mean()) for b in all_bounds]
+            found[level] = [exact, *(part for levels in by_coverage for part in levels[level]), *every]
     return found
 
 
 def rows(
-    names: Sequence[str], epsilons: Sequence[Fraction], seeds: int, small: bool, taxi: Path | None
+    names: Sequence[str],
+    epsilons: Sequence[Fraction],
+    seeds: int,
+    small: bool,
+    taxi: Path | None,
+    methods: Sequence[str] = METHODS,
 ) -> Iterator[Row]:
     """Yield one row a data set and epsilon."""
     for name, epsilon in product(names, epsilons):
-        error: dict[str, list[float]] = {method: [] for method in METHODS}
+        error: dict[str, list[float]] = {method: [] for method in methods}
         held: dict[int, list[list[float]]] = {}
         seconds = 0.0
         for seed in range(seeds):
@@ -329,12 +345,13 @@ def rows(
             started = time.process_time()
             made = ours("posterior", tree, truth, epsilon, seed)
             seconds += (time.process_time() - started) / seeds
-            counts = {
-                "tracking": ours("tracking", tree, truth, epsilon, seed).counts,
-                "Kuo": kuo(tree, truth, epsilon, seed),
-                "posterior": made.counts,
-            }
-            for method, found in counts.items():
+            for method in methods:
+                if method == "Kuo":
+                    found = kuo(tree, truth, epsilon, seed)
+                else:
+                    found = (
+                        made if method == "posterior" else ours(method, tree, truth, epsilon, seed)
+                    ).counts
                 error[method].append(emd_by_level(tree, found, truth)[-1] / 1000)
             for level, line in intervals(tree, made, truth).items():
                 held.setdefault(level, []).append(line)
@@ -361,18 +378,23 @@ def show_intervals(found: Sequence[Row]) -> bool:
     """Print how intervals did, level by level; return whether those of 95 % hold less than 93 anywhere."""
     titles = " | ".join(f"{100 * float(c):.0f} %" for c in COVERAGES)
     print(
-        "\nOf cells that hold groups, in 100: exact; within the intervals, claimed by them, and their mean width\n\n"
-        f"| data | epsilon | level | exact | {titles} |\n|---|---|---|---|---|---|---|---|"
+        "\nOf cells that hold groups, in 100: exact; within the intervals, claimed by them, and their mean width; "
+        "then of all cells within each\n\n"
+        f"| data | epsilon | level | exact | {titles} | of all cells |\n|---|---|---|---|---|---|---|---|---|"
     )
     low, rest = False, []
     for row in found:
         for level, lines in row.held.items():
             means = lines.mean(axis=0)
-            each = means[1:].reshape(len(COVERAGES), 3)
+            n = len(COVERAGES)
+            each, every = means[1 : 1 + 3 * n].reshape(n, 3), means[1 + 3 * n :]
             parts = [f"{100 * held:.1f} of {100 * mass:.1f} ({width:.3g})" for held, mass, width in each]
             low |= each[COVERAGES.index(Fraction(19, 20)), 0] < 0.93
             rest += [each] if row.epsilon < 1000 else []
-            print(f"| {row.name} | {row.epsilon} | {level} | {100 * means[0]:.0f} | {' | '.join(parts)} |")
+            shown = (
+                f"{100 * means[0]:.0f} | {' | '.join(parts)} | {' '.join(f'{100 * e:.1f}' for e in every)}"
+            )
+            print(f"| {row.name} | {row.epsilon} | {level} | {shown} |")
     if rest:
         held, mass = np.array(rest)[:, :, 0], np.array(rest)[:, :, 1]
         off = 100 * (held - mass)
@@ -396,16 +418,19 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="smaller versions of the data")
     parser.add_argument("--seeds", type=int, default=3, help="of data and noise")
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    parser.add_argument("--intervals", action="store_true", help="only how intervals of `posterior` are")
     parser.add_argument("--epsilon", nargs="+", type=Fraction, default=list(EPSILONS))
     options = parser.parse_args()
     names = [name for name in options.data if name != "Kuo's taxi" or options.taxi]
     ours("posterior", *fine(0, True, 0.1), Fraction(1), 0)
-    print("| data | epsilon | tracking | Kuo | posterior | ratio to the better | CPU s |")
-    print("|---|---|---|---|---|---|---|")
     found, lost = [], False
-    for row in rows(names, options.epsilon, options.seeds, options.small, options.taxi):
+    if not options.intervals:
+        print("| data | epsilon | tracking | Kuo | posterior | ratio to the better | CPU s |")
+        print("|---|---|---|---|---|---|---|")
+    methods = ("posterior",) if options.intervals else METHODS
+    for row in rows(names, options.epsilon, options.seeds, options.small, options.taxi, methods):
         found.append(row)
-        lost |= show_error(row)
+        lost |= not options.intervals and show_error(row)
     lost |= show_intervals(found)
     return int(lost)
 

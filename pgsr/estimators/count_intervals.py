@@ -6,10 +6,11 @@ cells but adds bias where many empty cells were clipped, worst at the root of M_
 
 Where a posterior is known, the interval of a count is the shortest run of whole numbers that contains the released
 count, lies nearest to the posterior mean and has at least the stated probability; it is cut at 0. The posterior's law
-is taken to be the rounded logistic one of its mean and variance, with the tails that geometric noise has, or the
-rounded normal one under Gaussian noise; what lies below 0 counts as 0. Wherever a group is not ruled out, the interval
-has the stated probability also given that there is a group, and reaches 1 at least: most cells of rare sizes are empty,
-and an interval right for nearly all of them would miss most of those with groups.
+is the rounded logistic one of its mean and variance, with the tails that geometric noise has, or the rounded normal one
+under Gaussian noise; what lies below 0 counts as 0. Below a mean of 1 a number of groups is 0, or geometric from 1 on,
+with that mean and variance; no variance is less than whole numbers of that mean have. Wherever a group is not ruled
+out, the interval has the stated probability also given that there is a group, and reaches 1 at least: most cells of
+rare sizes are empty, and an interval right for nearly all of them would miss most of those with groups.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from math import erf, floor, sqrt, tanh
+from math import erf, floor, pow, sqrt, tanh
 
-from topdown.arrays import FloatTable, Ints, IntTable, IntTableOut, Whole
+import numpy as np
+
+from topdown.arrays import Floats, FloatsOut, FloatTable, Ints, IntTable, IntTableOut, Whole
 
 NOT_RULED_OUT: float = 1e-3
 """Variance of a number of groups from which on its interval also holds where there is a group at all."""
@@ -35,27 +37,29 @@ def fill_bounds(
         is_normal: 1 where the law is normal, 0 where it is logistic.
         lower, upper: filled.
     """
+    law: FloatsOut = np.empty(4)
     for s in range(counts.shape[0]):
         for r in range(counts.shape[1]):
             count = counts[s, r]
             m: float = mean[r, s]
-            sd: float = sqrt(max(variance[r, s], LEAST_VARIANCE))
+            whole_variance: float = max(variance[r, s], (m - floor(m)) * (1.0 - m + floor(m)))
+            fill_law(m, whole_variance, law)
             few: Whole = 0
             enough: Whole = 1
             of_groups: float = 0.0
-            if variance[r, s] > NOT_RULED_OUT:
-                of_groups = 1.0 - mass_below(0.5, m, sd, is_normal)
-            while is_short(count, enough, m, sd, is_normal, coverage, of_groups):
+            if whole_variance > NOT_RULED_OUT:
+                of_groups = 1.0 - mass_to(0, law, is_normal)
+            while is_short(count, enough, m, law, is_normal, coverage, of_groups):
                 few, enough = enough, 2 * enough
             while enough - few > 1:
                 middle = (few + enough) // 2
-                if is_short(count, middle, m, sd, is_normal, coverage, of_groups):
+                if is_short(count, middle, m, law, is_normal, coverage, of_groups):
                     few = middle
                 else:
                     enough = middle
             low = first_of(count, enough, m)
             low, high = max(low, 0), low + enough - 1
-            if count == 0 and variance[r, s] > NOT_RULED_OUT:
+            if count == 0 and whole_variance > NOT_RULED_OUT:
                 high = max(high, 1)
             lower[s, r], upper[s, r] = max(low, count - most[r]), min(high, count + most[r])
 
@@ -66,22 +70,44 @@ def first_of(count: Whole, length: Whole, mean: float) -> Whole:
 
 
 def is_short(
-    count: Whole, length: Whole, mean: float, sd: float, is_normal: Whole, coverage: float, of_groups: float
+    count: Whole,
+    length: Whole,
+    mean: float,
+    law: Floats,
+    is_normal: Whole,
+    coverage: float,
+    of_groups: float,
 ) -> Whole:
     """Return 1 where that run, cut at 0, is improbable, or from 1 on too small a part of `of_groups`; 0 elsewhere."""
     first = first_of(count, length, mean)
-    end: float = mass_below(first + length - 0.5, mean, sd, is_normal)
-    below: float = mass_below(first - 0.5, mean, sd, is_normal) if first > 0 else 0.0
+    end: float = mass_to(first + length - 1, law, is_normal)
+    below: float = mass_to(first - 1, law, is_normal) if first > 0 else 0.0
     if end - below < coverage:
         return 1
     if first <= 0:
-        below = mass_below(0.5, mean, sd, is_normal)
+        below = mass_to(0, law, is_normal)
     return 1 if of_groups > 0.0 and end - below < coverage * of_groups else 0
 
 
-def mass_below(x: float, mean: float, sd: float, is_normal: Whole) -> float:
-    """Return the mass of a normal or logistic law below x."""
-    z: float = (x - mean) / sd
+def fill_law(mean: float, variance: float, law: FloatsOut) -> None:
+    """Fill mean and standard deviation of a law, the probability of 1 group or more, and the ratio of its tail.
+
+    Below a mean of 1 a number of groups is 0, or geometric from 1 on. A variance above Poisson's is due to a mean that
+    was cut at 0 or fitted too low: the second moment is kept, with the mean that Poisson's law has then.
+    """
+    square = variance + mean * mean
+    law[0], law[1], law[2], law[3] = mean, sqrt(max(variance, LEAST_VARIANCE)), -1.0, 0.0
+    if mean < 1.0 and variance > NOT_RULED_OUT:
+        few = max(mean, 0.5 * (sqrt(1.0 + 4.0 * square) - 1.0))
+        steps = max(square / few, 1.0)
+        law[2], law[3] = min(2.0 * few / (steps + 1.0), 1.0), (steps - 1.0) / (steps + 1.0)
+
+
+def mass_to(number: Whole, law: Floats, is_normal: Whole) -> float:
+    """Return the probability of at most so many groups."""
+    if law[2] >= 0.0:
+        return 1.0 - law[2] * pow(law[3], number) if number >= 0 else 0.0
+    z: float = (number + 0.5 - law[0]) / law[1]
     if is_normal:
         return 0.5 * (1.0 + erf(z / sqrt(2.0)))
     return 0.5 * (1.0 + tanh(LOGISTIC * z))

@@ -40,7 +40,7 @@ USUAL_RATIO: float = 0.25
 USUAL_WEIGHT: float = 8.0
 ALMOST_ALIKE: float = 0.02
 """Relative variance of siblings' rates before any data, its weight in noise variances, and the least."""
-DOUBT_OF_RATIO: float = 0.25
+DOUBT_OF_RATIO: float = 0.1
 """Standard errors by which the relative variance is allowed to be larger; set on made-up data."""
 BEYOND: float = 14.0
 """A row's group is sought where its noise is less surprising than exp(-BEYOND)."""

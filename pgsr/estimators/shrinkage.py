@@ -274,6 +274,9 @@ FEW, FEW_UNLIKE = 100.0, 12.0
 """Sizes of which a region expects fewer groups have their exact posterior."""
 UNLIKE = 0.012
 """Mean squared difference of siblings' cumulative shares from which the prior of rare sizes is a region's own."""
+UNEVEN = 0.05
+"""Relative variance of a size's number of groups beside the region's own estimate of neighbouring sizes. The prior
+allows 1, so that large deviations are followed; set on made-up data."""
 NO_INFORMATION = 1e-4
 """Variance that is added where cells are compared, so that certain ones can be."""
 REACH = 60
@@ -496,6 +499,9 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             heard[r] = 1.0 - np.minimum(spread[r] / prior, 1.0)
             if r < tree.n_inner:  # these have heard their parts already
                 heard[r, :leading] = 0.0
+            if not body.alike[level]:
+                wider = (pull * pull * (1.0 - UNEVEN) * expected * expected)[first:]
+                spread[r, first:] -= np.minimum(wider, 0.95 * spread[r, first:])
     return Paths(mean, variance, spread, heard)
 
 
