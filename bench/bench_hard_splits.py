@@ -44,7 +44,7 @@ MANY = 600_000  # people, from which on most live in the first of at least three
 EMPTIED = 0.04  # share of tracts that lose everybody outside facilities
 ROOT_EVERY = 20
 TIMES = 3  # each problem is solved
-CLASSES = tuple(500 * 2**i for i in range(8))  # open entries of a split below which it counts as of one size
+CLASSES = tuple(125 * 2**i for i in range(10))  # open entries of a split below which it counts as of one size
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def test_the_costs_of_other_states_are_those_of_the_result_file() -> None:
     """A cause that the numbers do not show is a guess: variables and the pass over the answers are counted apart."""
     cost, readme = read("cost"), (ROOT / "README.md").read_text(encoding="utf-8")
     text = " ".join(readme.split())
-    said = re.search(r"`bench/bench_cost.py`\), `pl94_2020_tree` took (.*?), `pl94_tuned` (.*?) times", text)
+    said = re.search(r"that of `pl94_2020_tree` was (.*?) times .*? of `pl94_tuned` (.*?) times", text)
     assert said is not None
     for name, numbers in zip(SETTINGS[1:], said.groups(), strict=True):
         found = [f"{cost[state][name]['ratio']:.1f}" for state in ("rhode_island", "guernsey", "made_up")]
@@ -108,4 +108,4 @@ def test_the_costs_of_other_states_are_those_of_the_result_file() -> None:
         assert all(variables[name] <= 1.08 * variables[SETTINGS[0]] for name in SETTINGS)
     for name in SETTINGS[1:]:
         of = cost["rhode_island"][name]
-        assert of["estimate"] <= 0.03 * of["both"]
+        assert of["estimate"] <= 0.06 * of["both"]
