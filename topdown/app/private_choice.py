@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from msgspec import convert
 
@@ -170,9 +170,10 @@ def select(
         TypeError: a float as epsilon.
     """
     words = Words(
-        candidates, radius, centres, k, per, most, most_records, tuple(query), level, cap, more_than
-    )
-    words.check(question)
+        candidates=candidates, radius=radius, centres=centres, k=k, per=per, most=most,
+        most_records=most_records, query=tuple(query), level=level, cap=cap, more_than=more_than,
+    )  # fmt: skip
+    _check_words(question, words)
     asked = rational(epsilon, "epsilon")
     if len(str(asked)) > MOST_CHARACTERS:
         raise ConfigError("epsilon has too many digits", code="C191", fix="give one such as 1/2")
@@ -189,8 +190,7 @@ def select(
     return PlannedChoice(ChoiceRequest(prepared, wanted, asked, plan, planned.records))
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(TypedDict):
     """What a question was given; see `select`."""
 
     candidates: PathText | ArrowTable | None
@@ -200,34 +200,33 @@ class Words:
     per: str | None
     most: int | None
     most_records: int | None
-    query: tuple[str, ...]
+    query: Sequence[str]
     level: str | None
     cap: int | None
     more_than: int | None
 
-    def check(self, question: str) -> None:
-        """Refuse words that the question does not take, or lacks (ConfigError C005)."""
-        if question not in _TAKES:
-            raise ConfigError(
-                f"there is no question {question!r}", code="C005", fix=f"ask one of: {', '.join(_TAKES)}"
-            )
-        takes = _TAKES[question]
-        given = {
-            name
-            for name, value in vars(self).items()
-            if value is not None and not (isinstance(value, tuple) and not value)
-        }
-        wrong = [f"takes no {name}" for name in sorted(given - set(takes))]
-        wrong += [f"needs {name}" for name, needed in takes.items() if needed and name not in given]
-        if wrong:
-            raise ConfigError(
-                f"{question} {wrong[0]}",
-                code="C005",
-                fix="it needs "
-                + ", ".join(name for name, needed in takes.items() if needed)
-                + " and takes "
-                + ", ".join(name for name, needed in takes.items() if not needed),
-            )
+
+def _check_words(question: str, words: Words) -> None:
+    """Refuse words that the question does not take, or lacks (ConfigError C005)."""
+    if question not in _TAKES:
+        raise ConfigError(
+            f"there is no question {question!r}", code="C005", fix=f"ask one of: {', '.join(_TAKES)}"
+        )
+    takes = _TAKES[question]
+    given = {
+        name for name, value in words.items() if value is not None and not (name == "query" and not value)
+    }
+    wrong = [f"takes no {name}" for name in sorted(given - set(takes))]
+    wrong += [f"needs {name}" for name, needed in takes.items() if needed and name not in given]
+    if wrong:
+        raise ConfigError(
+            f"{question} {wrong[0]}",
+            code="C005",
+            fix="it needs "
+            + ", ".join(name for name, needed in takes.items() if needed)
+            + " and takes "
+            + ", ".join(name for name, needed in takes.items() if not needed),
+        )
 
 
 def _choose(asked: ChoiceRequest, target: Path, *, again: bool, resume: bool) -> SelectionResult:
@@ -298,8 +297,8 @@ def _question_of(prepared: PreparedRun, asked: Asked, words: Words, plan: Subsam
     context = prepared.context
     geography = context.geography
     if asked == "frequent":
-        level = geography.root.name if words.level is None else words.level
-        names = words.query
+        level = geography.root.name if words["level"] is None else words["level"]
+        names = words["query"]
         if level not in geography.level_names or len(set(names)) < len(names):
             raise ConfigError(
                 "frequent answers need queries, each once, and a level of the run",
@@ -307,17 +306,17 @@ def _question_of(prepared: PreparedRun, asked: Asked, words: Words, plan: Subsam
                 fix=f"give queries of the schema, and one of: {', '.join(geography.level_names)}",
             )
         queries = [context.plan.query(name) for name in names]
-        cap = 1 if words.cap is None else words.cap
-        return questions.frequent_question(queries, geography, level, cap, words.more_than or 0, plan)
+        cap = 1 if words["cap"] is None else words["cap"]
+        return questions.frequent_question(queries, geography, level, cap, words["more_than"] or 0, plan)
     found = _candidates(prepared, words)
     if asked == "order":
-        return questions.order_question(found, geography, words.most_records, plan)
-    most = 1 if words.most is None else words.most
-    return questions.sites_question(found, geography, words.k or 0, plan, words.per, most)
+        return questions.order_question(found, geography, words["most_records"], plan)
+    most = 1 if words["most"] is None else words["most"]
+    return questions.sites_question(found, geography, words["k"] or 0, plan, words["per"], most)
 
 
 def _candidates(prepared: PreparedRun, words: Words) -> Candidates:
-    radius, centres = words.radius, words.centres
+    radius, centres = words["radius"], words["centres"]
     if (radius is None) != (centres is None) or not (radius is None or radius > 0):
         raise ConfigError(
             "a radius above 0 and a table of centres belong together",
@@ -325,5 +324,5 @@ def _candidates(prepared: PreparedRun, words: Words) -> Candidates:
             fix="give both, or neither",
         )
     within = None if radius is None or centres is None else Within(radius, records_source(centres, "centres"))
-    table = records_source("" if words.candidates is None else words.candidates, "candidates")
-    return read_candidates(table, prepared.context.geography, words.per, within, prepared.run.input.ignore)
+    table = records_source("" if words["candidates"] is None else words["candidates"], "candidates")
+    return read_candidates(table, prepared.context.geography, words["per"], within, prepared.run.input.ignore)

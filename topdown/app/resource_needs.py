@@ -22,9 +22,7 @@ from topdown.solve.tree import most_dense_rows
 # CPU seconds of one worker, measured with bench/bench_needs.py on one machine; extensions were measured less.
 START_SECONDS = 2.2
 SECONDS_A_QUERY = 0.055  # of one level: certified losses of the statements
-SECONDS_A_CELL = (
-    1.3e-3  # the table of the root, twice, in the preflight, too; plain wide plans need next to nothing
-)
+SECONDS_A_CELL = 1.3e-3  # the table of the root, in the preflight too; next to nothing in plain wide plans
 SECONDS_A_NUMBER = {"own": 2.5e-7, "tree": 4.6e-7, "wide": 9.5e-7, "wide tree": 1.7e-6, "extension": 4e-7}
 SECONDS_A_SOLVE = 2e-4
 
@@ -72,13 +70,8 @@ def memory_warning(plan: Plan, allowed: int | None = None) -> list[Warned]:
 # Of one worker, measured with bench/bench_needs.py. Extensions were measured less.
 START_BYTES, EXTENSION_BYTES = 350e6, 800e6
 BYTES_A_PAIR = 52  # of cells, in the dense least squares; measured at 5,000 cells
-BYTES_A_NUMBER = {  # beside what a run needs at all
-    "own": 0.6,
-    "tree": 2.4,
-    "wide": 30,
-    "wide tree": 30,
-    "extension": 8,
-}
+# Beside what a run needs at all.
+BYTES_A_NUMBER = {"own": 0.6, "tree": 2.4, "wide": 30, "wide tree": 30, "extension": 8}
 _CGROUP = Path("/sys/fs/cgroup")
 
 

@@ -502,7 +502,7 @@ class ParquetTable:
     def is_as_known(self, known: Callable[[int, int], KnownRows]) -> bool:
         """Tell whether a table of measurements says what is known of its rows, in the only bytes that say it.
 
-        Of bytes that this very process wrote only the values are asked.
+        Of a file that this very process wrote only known values and the number of answers in each row are compared.
 
         That is quick, and shows that every page is whole: only where it is False must rows be read to find what is
         wrong, or whether they are written as another version of Arrow writes them.

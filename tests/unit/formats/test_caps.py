@@ -197,9 +197,8 @@ def test_drafts_are_fitted_to_the_tree_where_memory_allows():
     """A draft that needs many times the memory of the plain way ends a run on a machine that had room for it."""
     small = schema_of(12, 8)
     numbers = 1 + 12 + 8 + 12 * 8
-    most = int(
-        START_BYTES / 1.2 / numbers
-    )  # areas, where 2.4 bytes a number take twice as much as 0.6, in all
+    # Areas of which 2.4 bytes a number take, with what a run needs at all, twice as much as 0.6.
+    most = int(START_BYTES / 1.2 / numbers)
     assert (tree_fits(small, 0), tree_fits(small, most), tree_fits(small, most + 1)) == (True, True, False)
     assert tree_fits(schema_of(120, 80), 10 * most)  # wide schemas take the same memory both ways
 

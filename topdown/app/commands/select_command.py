@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -20,27 +20,11 @@ from topdown.app.screens.text_layout import FAIL, OK, Column, bold
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
-    from topdown.app.private_choice import Asked
+    from topdown.app.private_choice import Asked, Words
     from topdown.formats.choice_documents import SelectionResult
     from topdown.measure import ChoiceRequest
 
 LARGE = 2
-
-
-class ChoiceOptions(TypedDict):
-    """What is chosen among, and how."""
-
-    candidates: Path | None
-    radius: float | None
-    centres: Path | None
-    k: int | None
-    per: str | None
-    most: int | None
-    most_records: int | None
-    query: tuple[str, ...]
-    level: str | None
-    cap: int | None
-    more_than: int | None
 
 
 @command(
@@ -99,7 +83,7 @@ def select_command(
     yes: bool,
     resume: bool,
     again: bool,
-    **options: Unpack[ChoiceOptions],
+    **options: Unpack[Words],
 ) -> int:
     """Make a private choice from the records and charge it to the ledger.
 

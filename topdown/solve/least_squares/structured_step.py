@@ -177,14 +177,14 @@ PROXIMAL, REPEATS = 1e-3, 4  # where patterns share an answer the optimum is a s
 
 
 def finish_root(problem: Problem, quadratic: Structured, near: Floats, taken: int) -> Solution | None:
-    """Return the point that the active sets starting from some positive entries lead to; None of another problem.
+    """Return the root's table that active sets find from the positive entries of `near`; None where they do not apply.
 
     The steps are those of the primal-dual active set method (Hintermueller, Ito, Kunisch 2002): free are the
     entries that came out positive, and those at zero whose gradient is below their group's multiplier.
 
     Args:
-        problem: whose root is one column with all sums known, or one sum that is not, without an exact table and
-            rules. quadratic: its own. near: (n, 1). taken: steps before.
+        problem: they apply to one column without exact table or rules, whose sums are all known, or which has one
+            sum that is not. quadratic: its own. near: (n, 1). taken: steps before.
     """
     known = problem.sums >= 0
     if problem.shape[1] > 1 or problem.fixed.n_groups or len(problem.compared.rows):
