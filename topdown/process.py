@@ -99,6 +99,16 @@ def ignore_stops(numbers: Iterable[signal.Signals] = STOP_SIGNALS) -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def let_command_end() -> None:
+    """Ignore further stops until the outermost block that handles them ends: the one result is being written.
+
+    A stop that comes after it would be a second answer to the same question. Outside such a block, or outside the main
+    thread, nothing changes.
+    """
+    if _Stops.open_blocks and threading.current_thread() is threading.main_thread():
+        ignore_stops()
+
+
 @contextmanager
 def signals_as_interrupt() -> Iterator[None]:
     """Let every signal that stops a run raise KeyboardInterrupt, as Ctrl-C does: it can say what is spent.

@@ -109,6 +109,34 @@ def test_a_stop_says_what_is_spent_and_the_next_run_ends(census: Path, tmp_path:
             assert len(read_ledger(ledger).charges) == 1
 
 
+STOPPED_AFTER_RESULT = """
+import os, signal, sys
+from topdown.app.screens.console import Screen
+from topdown.cli import main
+write = Screen.document
+def and_stop(screen, document):
+    write(screen, document)
+    os.kill(os.getpid(), signal.SIGTERM)
+Screen.document = and_stop
+sys.exit(main(["explain", "X130", *sys.argv[1:]]))
+"""
+
+
+@pytest.mark.parametrize(("more", "code"), [(("--json",), 0), ((), 130)])
+def test_a_stop_after_the_result_adds_no_second_document(more: tuple[str, ...], code: int) -> None:
+    """A plan was written and shown, the stop came as its command ended, and two documents stood on the output."""
+    ended = subprocess.run(
+        [sys.executable, "-c", STOPPED_AFTER_RESULT, *more],
+        capture_output=True, text=True, check=False, timeout=120,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert ended.returncode == code, ended.stderr
+    if more:
+        assert json.loads(ended.stdout)["pages"][0]["code"] == "X130"
+    else:
+        assert "error[X130]" in ended.stderr
+
+
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 MEASURE = """
 import sys

@@ -33,7 +33,13 @@ from topdown.app.screens.text_layout import (
     wrap,
 )
 from topdown.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USER, InternalError, TopdownError
-from topdown.process import hold_stops, signals_as_interrupt, use_system_allocator, was_stopped
+from topdown.process import (
+    hold_stops,
+    let_command_end,
+    signals_as_interrupt,
+    use_system_allocator,
+    was_stopped,
+)
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -273,11 +279,12 @@ class Screen:
             self.err.item(WARN, *chunks, indent=0)
 
     def document(self, document: Struct | dict[str, Any]) -> None:
-        """Write the one JSON document of the command."""
+        """Write the one JSON document of the command; a stop that comes from here on adds no second one."""
         if self.json:
             import msgspec
 
             plain = document if isinstance(document, dict) else msgspec.to_builtins(document)
+            let_command_end()
             self.out.put(json.dumps(plain, ensure_ascii=self.out.look.ascii, indent=2) + "\n")
 
 
