@@ -40,8 +40,14 @@ from topdown.file_names import checked_name
 from topdown.formats.strict_toml import read_toml
 from topdown.inputs import NO_TOTALS, ArrowTable, ControlTotals, MemoryTable
 from topdown.notebook import card
-from topdown.privacy.ledger import Disk, LedgerBinding, LedgerLocation, Limits, RecordsFile, other_limits
-from topdown.privacy.ledger.ledger_file import check_ledger, create_ledger, ledger_missing, read_ledger
+from topdown.privacy.ledger import (
+    Disk,
+    LedgerBinding,
+    LedgerLocation,
+    Limits,
+    RecordsFile,
+    make_or_find_ledger,
+)
 
 DATA_SET, UNIT = "groups", "person"
 FOLDER = "ledger"  # of the ledger, beside the groups; its registry lies with the groups
@@ -135,17 +141,7 @@ def new_ledger(place: LedgerLocation, limits: Limits | None = None, instead_of: 
             odds with its registry (B008, B016), or has another limit (B066); the named one is not there (B011); the
             data set has another (B017); the registry has no folder (B019).
     """
-    there = read_ledger(place.path)
-    if there.opened is not None:
-        place = replace(place, id=place.id or there.opened.ledger)
-        check_ledger(place, there)
-        other = other_limits(place.path, there, limits)
-        if other is not None:
-            raise other
-        return place.id
-    if place.id:
-        raise ledger_missing(place.path, place.binding.data_set)
-    return create_ledger(place, limits=limits, instead_of=instead_of).id
+    return make_or_find_ledger(place, limits, instead_of=instead_of).id
 
 
 def refuse_unnamed(place: LedgerLocation) -> None:

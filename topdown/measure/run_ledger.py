@@ -24,8 +24,7 @@ from topdown.privacy.ledger import (
     NoiseCharge,
     RecordsFile,
     check_ledger,
-    create_ledger,
-    other_limits,
+    make_or_find_ledger,
     read_ledger,
 )
 from topdown.privacy.ledger.ledger_file import ledger_missing, refuse_another_ledger
@@ -89,9 +88,7 @@ def create_run_ledger(path: Path, disk: Disk = REAL_DISK, *, instead_of: str = "
         instead_of: id of a former ledger of the same data set, which will be taken over.
 
     Raises:
-        BudgetError: the ledger that is there is bound to something else (B007), is damaged (B006), older than its
-            registry (B008) or without it (B016), or has another limit (B066); the run file names another one already
-            (B007), or the data set has another one (B017).
+        BudgetError: as `make_or_find_ledger`.
         ConfigError: the run file's text has no line [ledger] to write the id under (C110), or states no limit (C158).
     """
     run, place = load_run_file(path), ledger_location_of_file(path)
@@ -104,22 +101,7 @@ def create_run_ledger(path: Path, disk: Disk = REAL_DISK, *, instead_of: str = "
             file=str(path),
             fix="write the table as a line [ledger] with path and rho_limit below it",
         )
-    there = read_ledger(place.path)
-    if there.opened is not None:
-        place = replace(place, id=place.id or there.opened.ledger)
-        check_ledger(place, there)
-        other = other_limits(place.path, there, limits)
-        if other is not None:
-            raise other
-    elif place.id:
-        raise BudgetError(
-            f"{path} names ledger {place.id}, but there is none at {place.path}",
-            code="B011",
-            file=str(place.path),
-            fix="put the ledger back where it was; a data set has one ledger, made once",
-        )
-    else:
-        place = create_ledger(place, disk, limits=limits, instead_of=instead_of)
+    place = make_or_find_ledger(place, limits, disk, instead_of=instead_of)
     if run.ledger.id != place.id:
         _write_ledger_id(path, text, place.id)
     return place

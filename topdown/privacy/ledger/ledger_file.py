@@ -23,6 +23,7 @@ from topdown.privacy.ledger.book import (
     Book,
     Entry,
     line_hash,
+    other_limits,
     other_relation,
     over_budget,
     read_book,
@@ -370,6 +371,33 @@ def create_ledger(
             with _folder_held(place.path.parent, disk):
                 _write_first(made, line, disk)
     return made
+
+
+def make_or_find_ledger(
+    place: LedgerLocation, limits: Limits | None, disk: Disk = REAL_DISK, *, instead_of: str = ""
+) -> LedgerLocation:
+    """Return the place of the ledger of a data set with its id: of the one that is there, else of one that is made.
+
+    Args:
+        place: where it lies; with an id if one is named already.
+        limits, disk, instead_of: as `create_ledger` takes them.
+
+    Raises:
+        BudgetError: the ledger that is there is another one, or bound to something else (B007), damaged (B006), at
+            odds with its registry (B008, B016), or has another limit (B066); the named one is not there (B011); as
+            `create_ledger` where it is made.
+    """
+    there = read_ledger(place.path)
+    if there.opened is None:
+        if place.id:
+            raise ledger_missing(place.path, place.binding.data_set)
+        return create_ledger(place, disk, limits=limits, instead_of=instead_of)
+    found = replace(place, id=place.id or there.opened.ledger)
+    check_ledger(found, there)
+    other = other_limits(place.path, there, limits)
+    if other is not None:
+        raise other
+    return found
 
 
 def _write_first(place: LedgerLocation, line: bytes, disk: Disk) -> None:
