@@ -165,16 +165,18 @@ def solve_tree(
         n_workers = executor_size(workers)
         partitioner = make_partitioner(solver)
         with workers_with(partitioner.state, workers, report_lost_workers(report)) as pool:
-            top = kept.above() if kept is not None else None
-            if top is None:
+            stored = kept.above() if kept is not None else None
+            if stored is not None:
+                cut, above = stored
+            else:
                 cut, _ = choose_cut(context.geography, n_workers)
-                top = cut, _solve_above(partitioner, pool, cut, n_workers, report)
+                above = _solve_above(partitioner, pool, cut, n_workers, report)
                 if kept is not None:
-                    kept.write_above(NodeSpan(cut, 0, len(context.geography.levels[cut])), top[1])
-            found = _solve_below(partitioner, pool, *top, n_workers, report, kept)
+                    kept.write_above(NodeSpan(cut, 0, len(context.geography.levels[cut])), above)
+            found = _solve_below(partitioner, pool, cut, above, n_workers, report, kept)
     n_leaves = len(context.geography.leaves)
     report(_progress(context.geography, len(context.geography.levels) - 1))
-    return PackedTable(n_leaves, context.plan.schema.n_cells, tuple(found)), top[1].tally
+    return PackedTable(n_leaves, context.plan.schema.n_cells, tuple(found)), above.tally
 
 
 def _solve_above(
