@@ -110,9 +110,9 @@ def public_columns(source: TableSource) -> PublicColumns:
         if column.null_count or not (is_text(kind) or pa.types.is_integer(kind)):
             continue
         texts = column.cast(pa.string()).combine_chunks().dictionary_encode()
-        held = texts.dictionary.to_pylist()
-        if "" not in held:
-            values[name], distinct[name] = texts.indices.to_numpy().astype(np.int64), held
+        found = texts.dictionary.to_pylist()
+        if "" not in found:
+            values[name], distinct[name] = texts.indices.to_numpy().astype(np.int64), found
     return PublicColumns(values, n_rows, distinct)
 
 

@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Ints
 from topdown.privacy.accountant.float_quadrature import ROUNDING, Sums
-from topdown.privacy.accountant.gaussian_loss import CoordinateGroup, EngineLimitError, LossDistribution
+from topdown.privacy.accountant.gaussian_loss import (
+    OUTWARD,
+    CoordinateGroup,
+    EngineLimitError,
+    LossDistribution,
+)
 from topdown.privacy.exact_values import Enclosure
 
 _NATS = 48.0
@@ -250,7 +255,7 @@ def _meet(atoms: _Atoms, first: int, gap: Real, spacing: Real, theta: float) -> 
         _unit(weight.dtype.type)
         * (2 * exponents + 1300 + len(half.index) / 500)
         * float((big + small).sum())
-        * (1 + 1e-9)
+        * (1 + OUTWARD)
     )
     return float((big - small).sum()), bound
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from topdown.privacy.accountant.gaussian_loss import (
+    OUTWARD,
     Ball,
     CoordinateGroup,
     LossDistribution,
@@ -181,7 +182,7 @@ class BallQuadrature:
         value = total.real / ball_of(flint, window.period)
         left_out = open_error(window, float(theta), float(point)) + beyond_last(window)
         left_out += 2 * window.peaks.dropped / float(window.period) / float(theta * (theta + 1))
-        value += flint.arb(0, 1) * flint.arb(left_out * (1 + 1e-9))
+        value += flint.arb(0, 1) * flint.arb(left_out * (1 + OUTWARD))
         return value * (tilt * (tilt * ball_of(flint, law.half) - ball_of(flint, point))).exp()
 
     @cached_property
@@ -256,14 +257,14 @@ def _group_in_balls(flint: Any, group: CoordinateGroup, bits: int) -> _GroupInBa
         most += 1
     # beyond |j| = most the exponents grow by at least 2 level / (most + 1) each; inside, at most 2 most are left out
     count = 2 * most + 2 / -math.expm1(-level / (most + 1))
-    error = flint.arb(count) * (flint.arb(-level) * flint.arb(1 - 1e-9)).exp()
+    error = flint.arb(count) * (flint.arb(-level) * flint.arb(1 - OUTWARD)).exp()
     base, variance = 2 * flint.arb.pi() ** 2, quotient(flint, group.variance)
     return _GroupInBalls(group.shift, group.count, variance, rate, level, most, error, base)
 
 
 def _ball_branches(flint: Any, group: _GroupInBalls, turns: Ball, tau: float) -> list[tuple[int, Ball]]:
     """Return [(j, exp(-2 pi**2 v (j**2 - 2 j turns)))] at `turns` (fmpq, rounded: `tau`), but for those left out."""
-    level = group.level * (1 + 1e-9)
+    level = group.level * (1 + OUTWARD)
     orders = [
         j for j in range(-group.most, group.most + 1) if j and group.rate * (j * j - 2 * j * tau) < level
     ]

@@ -13,7 +13,7 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
-from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
+from topdown.privacy.accountant.gaussian_loss import OUTWARD, ball_of, ends, precision
 from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, positive
 
 _BITS = 160
@@ -55,7 +55,7 @@ def canonne_kamath_steinke(rho: Exact, delta: Threshold) -> Enclosure:
             pad *= 4
         x = ball_of(flint, excess)
         value = (1 + x) * rho_ball + (log_ball - x.log1p()) / x + (x / (1 + x)).log()
-        around = x * flint.arb(1, float(pad) * (1 + 1e-9))
+        around = x * flint.arb(1, float(pad) * (1 + OUTWARD))
         low, high = ends(value)
         drop = ends(abs(slope(around)) * x)[1] * pad if pad < 1 else high  # not bracketed: delta is all but 1
     return Enclosure(max(low - drop, Fraction(0)), max(high, Fraction(0)), "zCDP, Canonne-Kamath-Steinke")

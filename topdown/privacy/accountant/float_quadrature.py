@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Floats
 from topdown.errors import ConfigError
-from topdown.privacy.accountant.gaussian_loss import LossDistribution
+from topdown.privacy.accountant.gaussian_loss import OUTWARD, LossDistribution
 from topdown.privacy.accountant.quadrature_nodes import (
     TWO_PI,
     Window,
@@ -96,8 +96,8 @@ def spectrum_of(law: LossDistribution, index: NDArray[np.int64], period: Fractio
             log_size[found.nodes] += group.count * np.log1p(found.coefficients.sum(axis=0))
             load[found.nodes] += group.count
     log_norm = _log_norm(law)
-    size = np.exp(log_size - energy - log_norm) * (1 + 1e-9)
-    unseen = np.expm1(left_out) * (1 + 1e-9)
+    size = np.exp(log_size - energy - log_norm) * (1 + OUTWARD)
+    unseen = np.expm1(left_out) * (1 + OUTWARD)
     return Spectrum(law, energy, drift, travel, size, load, tuple(branches), log_norm, unseen)
 
 
@@ -130,7 +130,7 @@ def _most_orders(variance: float) -> int:
 def _left_out(variance: float, turns: Floats, most: int) -> Floats:
     """Bound at each node the sum of the branches of one coordinate not written down (PROOF.md, lemma 7)."""
     level = np.maximum(2 * math.pi**2 * variance * (1 - 2 * np.abs(turns)), _NEGLIGIBLE)
-    bound: Floats = 2 * np.exp(-level) / -math.expm1(-2 * _NEGLIGIBLE / (most + 1)) * (1 + 1e-9)
+    bound: Floats = 2 * np.exp(-level) / -math.expm1(-2 * _NEGLIGIBLE / (most + 1)) * (1 + OUTWARD)
     return bound
 
 
@@ -258,7 +258,7 @@ class Quadrature:
         weight = np.full(len(window.index), 2.0 / n_points)
         weight[0] = 1.0 / n_points
         left_out = np.array([window_error(window, t, x) for t, x in zip(theta, x0, strict=True)])
-        left_out += 2 * window.peaks.dropped / n_points * size[:, 0] * (1 + 1e-9)
+        left_out += 2 * window.peaks.dropped / n_points * size[:, 0] * (1 + OUTWARD)
         return self._sum(theta, x0, turns, kernel, size, weight, left_out)
 
     def _open_block(self, points: Sequence[Fraction]) -> Sums:
@@ -275,7 +275,7 @@ class Quadrature:
         weight = np.full(len(window.index), 2.0 / period)
         weight[0] = 1.0 / period
         left_out = np.array([open_error(window, t, x) for t, x in zip(theta, point, strict=True)])
-        left_out += 2 * window.peaks.dropped / period * size[:, 0] * (1 + 1e-9)
+        left_out += 2 * window.peaks.dropped / period * size[:, 0] * (1 + OUTWARD)
         left_out += beyond_last(window)
         return self._sum(theta, point, turns, kernel, size, weight, left_out)
 

@@ -22,6 +22,9 @@ from topdown.privacy.exact_values import LARGEST
 _MOST_BITS = 12_000
 _SMALLEST = 1 / LARGEST
 
+OUTWARD = 1e-9
+"""Relative: far more than the floating-point error of any bound here; each is moved by it to the safe side."""
+
 
 class EngineLimitError(ConfigError):
     """An engine cannot hold the composition; another one can."""

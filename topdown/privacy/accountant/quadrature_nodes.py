@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.privacy.accountant.gaussian_loss import (
+    OUTWARD,
     CoordinateGroup,
     EngineLimitError,
     LossDistribution,
@@ -124,7 +125,7 @@ def _lowest_energy(
     span = turns * steps
     distance = np.minimum(begin, 1.0 - (begin + span)) - slack
     angle = (2 * math.pi) * np.clip(distance, 0.0, 0.5)
-    energy: NDArray[np.float64] = (_energy_at(angle, variance) * count).sum(axis=1) * (1 - 1e-9)
+    energy: NDArray[np.float64] = (_energy_at(angle, variance) * count).sum(axis=1) * (1 - OUTWARD)
     return energy
 
 
@@ -137,7 +138,7 @@ def _energy_at(angle: NDArray[np.float64], variance: NDArray[np.float64] | float
 def node_energies(
     laws: Sequence[LossDistribution], period: Fraction, index: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return for every law a lower bound of E at the nodes `index` of one period, shape [laws, nodes].
+    """Return for every law a lower bound of E = -ln |phi| at the nodes `index` of one period, shape [laws, nodes].
 
     Groups that laws have in common are evaluated once.
     """
@@ -150,7 +151,7 @@ def node_energies(
             key = (*group.variance.as_integer_ratio(), group.shift)
             if key not in known:
                 angle = TWO_PI * np.abs(centred_turns(index, group.weight / period))
-                known[key] = _energy_at(angle, float(group.variance)) * (1 - 1e-9)
+                known[key] = _energy_at(angle, float(group.variance)) * (1 - OUTWARD)
             row += group.count * known[key]
     return energy
 
@@ -318,7 +319,7 @@ def beyond_last(window: Window) -> float:
         return 0.0
     start = TWO_PI * (window.last + 1) / period
     length = TWO_PI / period * (blocks.nodes - 1)
-    return 2 / period * blocks.mass * (1 / start**2 + 1 / (length * start)) * (1 + 1e-9)
+    return 2 / period * blocks.mass * (1 / start**2 + 1 / (length * start)) * (1 + OUTWARD)
 
 
 def centred_turns(index: NDArray[np.int64], ratio: Fraction) -> NDArray[np.float64]:
@@ -361,6 +362,6 @@ def open_error(window: Window, theta: float, point: float) -> float:
     from above are the sub-Gaussian tail beyond one period.
     """
     total, period = float(window.law.total), float(window.period)
-    scale = math.exp(min(theta * point - theta * theta * total / 2 - theta * period, 700.0)) * (1 + 1e-9)
+    scale = math.exp(min(theta * point - theta * theta * total / 2 - theta * period, 700.0)) * (1 + OUTWARD)
     below = scale / -math.expm1(-theta * period)
     return below + subgaussian(point + period - theta * total, total)
