@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from html import escape
@@ -299,9 +299,11 @@ def compare_runs(
             plan = _calibration(run, tree, len(truth), epsilon, direction)
             l1, emd, held, violations, seconds = [], [], [], [], []
             for repeat in range(repeats):
-                report(Event("compare", done, len(epsilons) * len(runs) * repeats, run.label))
+                here = Event("compare", done, len(epsilons) * len(runs) * repeats, run.label)
                 source = NoiseSource(seed * 1_000_003 + repeat)
-                counts, bounds, spent = _simulated_counts(run, tree, truth, plan, source, direction)
+                tell = partial(_tell_step, report, here)
+                counts, bounds, spent = _simulated_counts(run, tree, truth, plan, source, direction, tell)
+                tell("errors")
                 seconds.append(spent)
                 l1.append(l1_by_level(tree, counts, truth))
                 emd.append(emd_by_level(tree, counts, truth))
@@ -488,10 +490,21 @@ def _calibration(run: Run, tree: Tree, n_sizes: int, epsilon: Fraction, directio
     return calibrate(kind, tree, Sizes(n_sizes), Budget(epsilon, calibration=run.calibration))
 
 
+def _tell_step(report: Report, here: Event, step: str) -> None:
+    report(replace(here, text=f"{here.text}, {step}"))
+
+
 def _simulated_counts(
-    run: Run, tree: Tree, truth: Ints, plan: Calibration, source: NoiseSource, direction: str
+    run: Run,
+    tree: Tree,
+    truth: Ints,
+    plan: Calibration,
+    source: NoiseSource,
+    direction: str,
+    tell: Callable[[str], None],
 ) -> tuple[Ints, list[tuple[Ints, Ints]] | None, float]:
     """Return simulated counts, bounds if any, CPU seconds: of post-processing, and of a peer's noise too."""
+    tell("noise")
     if run.mechanism in KUO:
         started = time.process_time()
         scales = [float(p) for p in plan.parameters]
@@ -505,11 +518,13 @@ def _simulated_counts(
     totals = truth.sum(axis=0) if run.public else np.full(tree.n_nodes, -1)
     public = RowsDesign(tree, totals, spreads) if kind == ADAPTIVE else None
     noisy = all_answers(source, measure_exactly(kind, tree, truth), plan, tree, public)
+    tell("estimate")
     started = time.process_time()
     found = estimate(mechanism, tree, noisy, total, kind, plan, known)
     spent = time.process_time() - started
     bounds = []
     for coverage in COVERAGES:
+        tell(f"{float(coverage):.0%} intervals")
         if found.posterior is not None:
             bounds.append(found.posterior.bounds(found.counts, coverage))
             continue

@@ -249,9 +249,12 @@ def run_release(
     with spend_note(place, plan.plan_hash), disk_errors(folder), folder_lock(folder, disk, MEASUREMENTS):
         refuse_strangers(folder, plan.hierarchy.level_names)
         receipt = run_charged(work, again=policy.again, resume=policy.resume, report=report, disk=disk)
+        report(Event("solve", 0, 1))
         made = plan.release_from(_committed_answers(plan, folder, disk), journal=receipt.journal)
         report(Event("solve", 1, 1))
+        report(Event("publish", 0, 1))
         publish_release(made, folder, release_contents(made, receipt.lines), disk)
+        report(Event("publish", 1, 1))
         return replace(made, folder=folder, charged=receipt.loss, n_attempts=len(receipt.charges))
 
 
@@ -344,13 +347,15 @@ class _GroupSizes:
         return answers_bytes(plan, noisy, level, "")
 
 
-def refuse_unverifiable(plan: Prepared) -> None:
+def refuse_unverifiable(plan: Prepared, report: Report = silent) -> None:
     """Refuse a plan whose estimator stops, whose files cannot be written or whose certificate would not verify.
 
     Raises:
         ConfigError: C175 the certificate would fail its own check; or what the estimator refuses.
     """
+    report(Event("preflight", 0, 2, "estimate of made-up answers"))
     made = plan.rehearsal()
+    report(Event("preflight", 1, 2, "files"))
     document = certificate_document(made)
     try:
         release_contents(made)
@@ -461,7 +466,8 @@ def release(
     refuse_unnamed(place)
     refuse_inside(folder, "out", (place.path, place.registry_folder, *source.files))
     refuse_needed(place.path, "ledger", source.files)
-    refuse_unverifiable(prepared)
+    refuse_unverifiable(prepared, report)
+    report(Event("preflight", 2, 2))
     approve(prepared)
     return run_release(prepared, prepared.truth(leaves), place, folder, policy, report, disk or Disk())
 
