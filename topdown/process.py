@@ -105,7 +105,7 @@ def let_command_end() -> None:
     A stop that comes after it would be a second answer to the same question. Outside such a block, or outside the main
     thread, nothing changes.
     """
-    if _Stops.open_blocks and threading.current_thread() is threading.main_thread():
+    if _Stops.open_blocks and _in_main_thread():
         ignore_stops()
 
 
@@ -113,23 +113,24 @@ def let_command_end() -> None:
 def signals_as_interrupt() -> Iterator[None]:
     """Let every signal that stops a run raise KeyboardInterrupt, as Ctrl-C does: it can say what is spent.
 
-    Outside the main thread, or where a signal is ignored, as under nohup, nothing changes.
+    Outside the main thread, or where a signal is ignored, as under nohup, nothing changes. A program that said that a
+    stop ends it before it began ignores stops after the block: it has begun.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not _in_main_thread():
         yield
         return
     if not _Stops.open_blocks:
         _Stops.raised_at = float("-inf")
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     before = {number: old for number, old in before.items() if old not in (signal.SIG_IGN, None)}
-    for number in before:
-        signal.signal(number, _note_stop)
     _Stops.open_blocks += 1
     try:
+        for number in before:
+            signal.signal(number, _note_stop)
         yield
     finally:
         for number, old in before.items():
-            signal.signal(number, old)
+            signal.signal(number, signal.SIG_IGN if old is _end_at_once else old)
         _Stops.open_blocks -= 1
         if not _Stops.open_blocks:
             _Stops.came = False
@@ -143,7 +144,7 @@ def _note_stop(number: int, frame: FrameType | None) -> None:
 
 def was_stopped() -> bool:
     """Tell whether a signal that stops a run came, in this thread."""
-    return _Stops.came and threading.current_thread() is threading.main_thread()
+    return _Stops.came and _in_main_thread()
 
 
 def check_stopped() -> None:
@@ -156,11 +157,30 @@ def check_stopped() -> None:
 @contextmanager
 def hold_stops() -> Iterator[None]:
     """Hold back the signals that stop a run while something short must not be torn; `check_stopped` asks for them."""
-    _Stops.held += 1
+    here = _in_main_thread()  # others get no signals
+    _Stops.held += here
     try:
         yield
     finally:
-        _Stops.held -= 1
+        _Stops.held -= here
+
+
+@contextmanager
+def hear_stops() -> Iterator[None]:
+    """Raise stops within a block that holds them back, one that came before too; outside the main thread do nothing.
+
+    A program hears them in its command alone: what it says of how that ended is said whole.
+    """
+    if not _in_main_thread():
+        yield
+        return
+    held = _Stops.held
+    try:
+        _Stops.held = 0
+        check_stopped()
+        yield
+    finally:
+        _Stops.held = held
 
 
 @contextmanager
@@ -172,6 +192,24 @@ def interrupt_between_parts() -> Iterator[Callable[[], None]]:
     with signals_as_interrupt(), hold_stops():
         yield check_stopped
         check_stopped()
+
+
+@contextmanager
+def stops_blocked() -> Iterator[None]:
+    """Keep stops waiting, here and in processes started meanwhile until these are ready for them.
+
+    A process that is stopped before it has handlers of its own would run those of its parent: go on as its parent
+    would, or not end at all.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def die_with_parent() -> None:

@@ -20,6 +20,7 @@ from pgsr.cli import main as pgsr
 from tests.cli.conftest import write_toy
 from tests.corpus.test_corpus import GROUPS, HIERARCHY, PGSR_RUN
 from tests.helpers.depth import repeats
+from tests.helpers.killed import trials
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import write_census
 from topdown.practice.synth import synth
@@ -109,32 +110,24 @@ def test_a_stop_says_what_is_spent_and_the_next_run_ends(census: Path, tmp_path:
             assert len(read_ledger(ledger).charges) == 1
 
 
-STOPPED_AFTER_RESULT = """
-import os, signal, sys
-from topdown.app.screens.console import Screen
-from topdown.cli import main
-write = Screen.document
-def and_stop(screen, document):
-    write(screen, document)
-    os.kill(os.getpid(), signal.SIGTERM)
-Screen.document = and_stop
-sys.exit(main(["explain", "X130", *sys.argv[1:]]))
-"""
-
-
-@pytest.mark.parametrize(("more", "code"), [(("--json",), 0), ((), 130)])
-def test_a_stop_after_the_result_adds_no_second_document(more: tuple[str, ...], code: int) -> None:
-    """A plan was written and shown, the stop came as its command ended, and two documents stood on the output."""
-    ended = subprocess.run(
-        [sys.executable, "-c", STOPPED_AFTER_RESULT, *more],
-        capture_output=True, text=True, check=False, timeout=120,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert ended.returncode == code, ended.stderr
-    if more:
-        assert json.loads(ended.stdout)["pages"][0]["code"] == "X130"
-    else:
-        assert "error[X130]" in ended.stderr
+@pytest.mark.deep
+@pytest.mark.parametrize("more", [("--json",), ()])
+def test_a_stop_at_any_line_says_one_thing_and_the_truth(more: tuple[str, ...]) -> None:
+    """As a command ended, a stop gave a second document, a traceback, or "nothing is spent" beside the result."""
+    found = trials(Path(__file__).with_name("line_stopper.py"), repeats(4, 1), "explain", "X130", *more)
+    whole = found.pop()["out"]
+    assert len(found) > 60
+    for trial in found:
+        code, out, err = trial["code"], trial["out"], trial["err"]
+        if code == 0:
+            assert (whole, "") == (out, err), trial
+        elif err == "Stopped before it began. Nothing is spent.\n":
+            assert (code, out) == (130, ""), trial
+        elif more:
+            assert (code, json.loads(out)["code"], err.strip()) == (130, "X130", ""), trial
+        else:
+            assert (code, err.count("error[X130]"), "Traceback" in err) == (130, 1, False), trial
+    assert {0, 130} == {trial["code"] for trial in found}
 
 
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

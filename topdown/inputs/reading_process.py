@@ -27,7 +27,7 @@ import pyarrow as pa
 from topdown.formats.caps import RAISE_TABLE, TABLE_BYTES, TABLE_SECONDS, table_bytes
 from topdown.inputs.file_formats import BATCH_ROWS
 from topdown.inputs.sources import TableProblem, printable
-from topdown.process import check_stopped, die_with_parent, ignore_stops
+from topdown.process import check_stopped, die_with_parent, ignore_stops, stops_blocked
 
 SPARE_BYTES = 3 * 2**29  # beside the bytes of a table: a GiB of addresses is what Arrow reserves at first use
 _PIPE_BYTES = 2**20
@@ -65,13 +65,14 @@ def read_apart(
     with suppress(OSError):
         fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     try:
-        child = os.fork()
+        with stops_blocked():
+            child = os.fork()
+            if child == 0:
+                _read_and_send(batches, ours, theirs)
     except OSError:
         os.close(ours)
         os.close(theirs)
         raise _no_memory() from None
-    if child == 0:
-        _read_and_send(batches, ours, theirs)
     os.close(theirs)
     late = TableProblem("limit", f"no row came within {seconds:,.10g} seconds", code=code, fix=fix)
     with _gone_at_the_end(child), io.FileIO(ours, "rb") as pipe:

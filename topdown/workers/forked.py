@@ -5,15 +5,20 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from topdown.process import STOP_SIGNALS, die_with_parent, ignore_stops, use_system_allocator
+from topdown.process import (
+    STOP_SIGNALS,
+    die_with_parent,
+    ignore_stops,
+    stops_blocked,
+    use_system_allocator,
+)
 from topdown.workers.tasks import (
     Pending,
     RemoteWorkers,
@@ -67,7 +72,7 @@ class Forked(RemoteWorkers[Shared]):
     def _submit(self, work: Callable[[Shared, Task], Result], task: Task) -> Future[Result] | None:
         """Hand out a task; None if the processes are lost."""
         try:
-            with _signals_blocked():  # the first task starts the processes
+            with stops_blocked():  # the first task starts the processes
                 return self._executor.submit(_run_task, work, task)
         except BrokenProcessPool:
             return None
@@ -93,20 +98,6 @@ class Forked(RemoteWorkers[Shared]):
             p for p in waiting if p.answer is None or isinstance(p.answer.exception(), BrokenProcessPool)
         ]
         return broken, broken[: self._n]
-
-
-@contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Keep signals waiting, here and in processes started meanwhile until these are ready for them.
-
-    A worker that is stopped before it has handlers of its own would run this process's handlers, which do not
-    stop it: whoever waits for its end would wait for ever.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_task(work: Callable[[Any, Task], Result], task: Task) -> Result:

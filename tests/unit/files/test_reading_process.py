@@ -75,6 +75,26 @@ def test_a_library_that_does_not_return_ends_at_ctrl_c():
     assert children() <= before
 
 
+def test_a_stop_as_the_process_starts_is_not_heard_there(monkeypatch, tmp_path):
+    """Ctrl-C reaches every process of a terminal: the new one would go on as the run that forked it, and say so."""
+    fork = os.fork
+
+    def fork_and_stop() -> int:
+        child = fork()
+        try:
+            if child == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            (tmp_path / "heard").touch()
+            os._exit(1)
+        return child
+
+    monkeypatch.setattr(os, "fork", fork_and_stop)
+    with signals_as_interrupt():
+        assert list(read_apart(lambda: [ONE], "D086", "copy it")) == [ONE]
+    assert not (tmp_path / "heard").exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL])
 def test_a_crash_of_a_library_is_an_error_of_the_table(number):
     """A damaged file that makes a library crash would end the run without a word."""

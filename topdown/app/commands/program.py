@@ -23,7 +23,6 @@ from topdown.app.commands.command import HelpContext, StoppedRun, said_when_stop
 from topdown.app.screens.console import Screen, mute_stream, run_program, write_or_drop
 from topdown.app.screens.error_screen import as_topdown, show_error
 from topdown.errors import EXIT_INTERRUPTED, SPEND_NOTE, InternalError, TopdownError
-from topdown.process import ignore_stops
 
 LEAST_ADDRESS_BYTES = 2**30  # of a process with the libraries; with 400 MB, OpenBLAS asks again and again
 _LOOKUPS = "lookup_commands"  # they need no library
@@ -70,14 +69,11 @@ class Program:
         """Run one command and return its exit code: 0 .. 5 or 130; 141 if whoever read the output has left."""
         arguments = self.read(sys.argv[1:] if argv is None else argv)
         said_when_stopped.set(None)
-        code = run_program(
+        return run_program(
             lambda: self.group.main(args=arguments, prog_name=self.name, standalone_mode=False),
             lambda raised: self._interrupted(arguments, raised),
             lambda raised: self._failed(arguments, raised),
         )
-        if argv is None:
-            ignore_stops()  # all is said; a traceback out of the interpreter's end would say less
-        return code
 
     def _interrupted(self, arguments: Sequence[str], raised: BaseException) -> int:
         """Say what is spent and how to go on, in one place for every command."""

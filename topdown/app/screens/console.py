@@ -34,6 +34,7 @@ from topdown.app.screens.text_layout import (
 )
 from topdown.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USER, InternalError, TopdownError
 from topdown.process import (
+    hear_stops,
     hold_stops,
     let_command_end,
     signals_as_interrupt,
@@ -304,10 +305,8 @@ def run_program(
     use_system_allocator()
     before, sys.unraisablehook = sys.unraisablehook, _say_no_interrupt
     try:
-        with signals_as_interrupt():
-            code = _code_of(call, stopped, failed)
-            with hold_stops():
-                return last_flush(code)
+        with hold_stops(), signals_as_interrupt():
+            return last_flush(_code_of(call, stopped, failed))
     except ReaderLeftError:
         mute_stream(sys.stdout)
         return EXIT_NOBODY_READS
@@ -325,17 +324,16 @@ def _code_of(
     call: Callable[[], object], stopped: Callable[[BaseException], int], failed: Callable[[Exception], int]
 ) -> int:
     try:
-        result = call()
+        with hear_stops():
+            result = call()
     except ReaderLeftError:
         raise
     except (click.Abort, KeyboardInterrupt) as raised:
-        with hold_stops():
-            return stopped(raised)
+        return stopped(raised)
     except click.exceptions.NoArgsIsHelpError as shown:
         write_or_drop(sys.stderr, shown.format_message() + "\n")
         return EXIT_USER
     except Exception as raised:
-        with hold_stops():
-            as_stop = was_stopped() and not isinstance(raised, TopdownError)
-            return stopped(raised) if as_stop else failed(raised)
+        as_stop = was_stopped() and not isinstance(raised, TopdownError)
+        return stopped(raised) if as_stop else failed(raised)
     return result if isinstance(result, int) else EXIT_OK
