@@ -290,11 +290,19 @@ def claimed(posterior: CountPosterior, bounds: tuple[Ints, Ints]) -> Floats:
     square = variance + mean * mean
     first = np.where(is_few, np.maximum(mean, np.sqrt(0.25 + square) - 0.5), 1.0)
     ratio = np.clip((square - first) / (square + first), 0.0, None)
+    of_paths = posterior.ratio.T
+    ratio = np.where(of_paths >= 0.0, (ratio + of_paths) / 2.0, ratio)
+    noise = posterior.noise_variance
+    excess = (1.5 + 1.0 / noise) * np.minimum(variance / noise, 1.0)
+    of_laplace = np.clip((excess - 1.2) / 1.8, 0.0, 1.0)
 
     def below(x: Ints) -> Floats:
-        logistic = 0.5 * (1.0 + np.tanh(LOGISTIC * (x - 0.5 - mean) / sd))
+        z = (x - 0.5 - mean) / sd
+        logistic = 0.5 * (1.0 + np.tanh(LOGISTIC * z))
+        laplace = 0.5 + np.sign(z) * 0.5 * -np.expm1(-np.sqrt(2.0) * np.abs(z))
+        large = (1.0 - of_laplace) * logistic + of_laplace * laplace
         few = 1.0 - np.minimum(first * (1.0 - ratio), 1.0) * ratio ** np.maximum(x - 1, 0)
-        return np.asarray(np.where(is_few, few, logistic))
+        return np.asarray(np.where(is_few, few, large))
 
     first_held = np.where(possible, np.maximum(lower, 1), lower)
     mass = below(upper + 1) - np.where(first_held > 0, below(first_held), 0.0)

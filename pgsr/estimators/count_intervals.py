@@ -6,11 +6,13 @@ cells but adds bias where many empty cells were clipped, worst at the root of M_
 
 Where a posterior is known, the interval of a count is the shortest run of whole numbers that contains the released
 count, lies nearest to the posterior mean and has at least the stated probability; it is cut at 0. The posterior's law
-is the rounded logistic one of its mean and variance, with the tails that geometric noise has, or the rounded normal one
-under Gaussian noise; what lies below 0 counts as 0. Below a mean of 1 a number of groups is 0, or geometric from 1 on,
-with that mean and variance; no variance is less than whole numbers of that mean have. Wherever a group is not ruled
-out, the interval has the stated probability also given that there is a group, and reaches 1 at least: most cells of
-rare sizes are empty, and an interval right for nearly all of them would miss most of those with groups.
+is the rounded logistic one of its mean and variance, with the tails that geometric noise has. Where hardly anything
+but noise is left of the variance, it is between that and Laplace's, and as peaked as the noise; under Gaussian noise
+it is the rounded normal one. What lies below 0 counts as 0. Below a mean of 1 a number of groups is 0, or geometric
+from 1 on, with that mean and variance; where the posterior of paths says more of its tail, the ratio is the mean of
+both. No variance is less than whole numbers of that mean have. Wherever a group is not ruled out, the interval has the
+stated probability also given that there is a group, and reaches 1 at least: most cells of rare sizes are empty, and an
+interval right for nearly all of them would miss most of those with groups.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.estimators.kernels_intervals import fill_bounds
-from topdown.arrays import Floats, Ints
+from topdown.arrays import Floats, Ints, SingleTable
 
 COVERAGES = (Fraction(1, 2), Fraction(9, 10), Fraction(19, 20), Fraction(99, 100))
 """Probabilities that intervals are made for; their real coverage is measured at these."""
@@ -49,12 +51,17 @@ class CountPosterior:
 
     Args:
         mean, variance: [node][size].
+        ratio: of the probabilities of j + 1 and j groups from 1 on, in a law that is geometric there, [node][size]; -1
+            where only mean and variance are known.
+        noise_variance: of every node, of the difference of two answers with the noise of its level.
         most_variance: of every node, of the difference of two answers with the noise of its level and all above.
         noise: "geometric" or "gaussian".
     """
 
     mean: Floats
     variance: Floats
+    ratio: SingleTable
+    noise_variance: Floats
     most_variance: Floats
     noise: str
 
@@ -71,9 +78,9 @@ class CountPosterior:
         sds = standard_deviations(self.noise, coverage)
         most = np.floor(sds * np.sqrt(self.most_variance) + 0.5).astype(np.int64)
         variance = np.minimum(self.variance, self.most_variance[:, None])
-        fill_bounds(
-            counts, self.mean, variance, most, float(coverage), self.noise == "gaussian", lower, upper
-        )
+        is_normal = self.noise == "gaussian"
+        known = self.mean, variance, self.ratio, self.noise_variance
+        fill_bounds(counts, *known, most, float(coverage), is_normal, lower, upper)
         return lower, upper
 
 

@@ -220,6 +220,7 @@ def path_posterior(
     mean: FloatsOut,
     variance: FloatsOut,
     spread: FloatsOut,
+    ratio: FloatsOut,
 ) -> None:
     """Fill posterior mean and variance of the tail counts of a region, from its cell `first` on.
 
@@ -234,6 +235,7 @@ def path_posterior(
         large: factors on the prior of 0, 1, ... large groups; the last stands for all beyond.
         mean, variance: filled, of tail counts [size + 1].
         spread: filled, variance of the number of groups of each size [size].
+        ratio: filled, of the tail of the law that is geometric from 1 on, with the first two moments of that number.
     """
     n, columns, rows = answers.shape[0], measured[0], measured[1]
     first, begin = measured[2], measured[3]
@@ -381,6 +383,7 @@ def path_posterior(
                         twice += before[i] * part * (j * j)
                 following[i] = follows
                 whole += before[i] * follows
+        ratio[c] = (twice - once) / (twice + once) if once > 0.0 else 0.0
         spread[c] = max(twice / whole - (once / whole) * (once / whole), 0.0) if whole > 0.0 else 0.0
         peak = 0.0
         for i in range(n_next):

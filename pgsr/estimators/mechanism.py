@@ -193,7 +193,7 @@ def _constrained(
         plain = estimate(MECHANISMS["tracking"], tree, noisy, total, kind, calibration)
         return Estimate(plain.counts, None, mechanism.claim)
     most = 2.0 * np.cumsum([float(v) for v in by_level])[tree.level_of]
-    posterior = CountPosterior(found.mean, found.variance, most, laws.noise)
+    posterior = CountPosterior(found.mean, found.variance, found.ratio, 2.0 * variances, most, laws.noise)
     return Estimate(found.counts, None, mechanism.claim, posterior)
 
 

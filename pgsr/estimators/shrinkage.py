@@ -47,7 +47,7 @@ from pgsr.estimators.large_groups import ColumnsAndRows
 from pgsr.estimators.sibling_covariance import MOST_SIZES, LeadingSizes, join_answers, shrink_jointly
 from pgsr.hierarchy import Tree
 from pgsr.level_noise import Calibration
-from topdown.arrays import Floats, Ints
+from topdown.arrays import Floats, Ints, SingleTable
 from topdown.errors import InternalError
 
 CERTAIN = 1e9
@@ -184,11 +184,13 @@ class ConstrainedEstimate:
     Args:
         counts: released counts [size][node].
         mean, variance: of the number of groups of every size, [node][size].
+        ratio: of the tail of its law, [node][size]; see `CountPosterior`.
     """
 
     counts: Ints
     mean: Floats
     variance: Floats
+    ratio: SingleTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +253,10 @@ def constrained_estimate(
     sums = np.concatenate([first, base.noise[:, :-1], np.zeros_like(first)], axis=1)
     mean = np.diff(base.values, axis=1, prepend=0.0)
     return ConstrainedEstimate(
-        whole_counts(tree, base.values, fitted.totals), mean, sums[:, 1:] + sums[:, :-1]
+        whole_counts(tree, base.values, fitted.totals),
+        mean,
+        sums[:, 1:] + sums[:, :-1],
+        np.full(mean.shape, UNKNOWN, dtype=np.float32),
     )
 
 
@@ -279,6 +284,8 @@ UNEVEN = 0.05
 allows 1, so that large deviations are followed; set on made-up data."""
 NO_INFORMATION = 1e-4
 """Variance that is added where cells are compared, so that certain ones can be."""
+UNKNOWN = -1.0
+"""Ratio of the tail where only mean and variance are known."""
 REACH = 60
 CLUSTERED = 4.0
 """Times the fitted clustering of large groups: where most regions have none, a gamma law of its moments holds too few
@@ -324,12 +331,14 @@ class Paths:
         mean, variance: of the tail counts [node][size + 1].
         spread: variance of the number of groups of each size, [node][size].
         heard: how far it comes from the region's own answers and not from its prior, 0..1, [node][size].
+        ratio: of the tail of its law, [node][size]; see `CountPosterior`.
     """
 
     mean: Floats
     variance: Floats
     spread: Floats
-    heard: NDArray[np.float32]
+    heard: SingleTable
+    ratio: SingleTable
 
 
 def posterior_estimate(answers: Answers, shrinks: NDArray[np.bool_], of_total: Floats) -> ConstrainedEstimate:
@@ -348,13 +357,13 @@ def posterior_estimate(answers: Answers, shrinks: NDArray[np.bool_], of_total: F
     cumulative[:, -1] = totals
     precision = np.full_like(cumulative, 1.0 / NO_INFORMATION)
     np.divide(1.0, paths.variance[:, 1:n_sizes] + NO_INFORMATION, out=precision[:, :-1])
-    spread, heard = paths.spread, paths.heard
+    spread, heard, ratio = paths.spread, paths.heard, paths.ratio
     del steady, paths  # each is as large as all counts
     agreed = _reconciled(tree, cumulative, precision, totals)
     counts = whole_counts(tree, agreed, totals)
     narrow_by_tree(spread, heard, tree.first_child)
     spread[:, 0] += of_total
-    return ConstrainedEstimate(counts, np.diff(agreed, axis=1, prepend=0.0), spread)
+    return ConstrainedEstimate(counts, np.diff(agreed, axis=1, prepend=0.0), spread, ratio)
 
 
 def _steady(answers: Answers) -> Ints:
@@ -422,6 +431,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
     tree, totals, n = answers.tree, answers.totals, answers.noisy.shape[1]
     mean, variance = body.tails, body.variance
     spread, heard = np.empty((tree.n_nodes, n)), np.zeros((tree.n_nodes, n), dtype=np.float32)
+    ratio, of_paths = np.full((tree.n_nodes, n), UNKNOWN, dtype=np.float32), np.empty(n)
     density, of_density, alike, doubt = np.empty(n), np.empty(n), np.full(n, 4.0), np.zeros(n)
     clustering = 0.0
     for level in range(tree.n_levels):
@@ -483,7 +493,9 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 mean[r],
                 variance[r],
                 spread[r],
+                of_paths,
             )
+            ratio[r, first:] = of_paths[first:]
             prior = expected + expected * expected / alike
             pull = np.minimum(spread[r] / prior, 1.0)
             # As far as the prior counts, its own error goes on; it is one for all sizes.
@@ -502,7 +514,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             if not body.alike[level]:
                 wider = (pull * pull * (1.0 - UNEVEN) * expected * expected)[first:]
                 spread[r, first:] -= np.minimum(wider, 0.95 * spread[r, first:])
-    return Paths(mean, variance, spread, heard)
+    return Paths(mean, variance, spread, heard, ratio)
 
 
 def clustering_of_large(answers: Answers, tails: Floats, level: int) -> float:

@@ -181,8 +181,10 @@ def path_posterior_by_enumeration(
     alike: Floats,
     scale: float,
     large: tuple[int, Floats] | None = None,
-) -> tuple[Floats, Floats, Floats]:
-    """Return posterior means and variances of tail counts, and variances of counts, from every histogram.
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return posterior means and variances of tail counts, variances of counts and ratios of their tails.
+
+    From every histogram. The ratio is that of a geometric number from 1 on with E j^2 / E j = (1 + q) / (1 - q).
 
     Args:
         answers: columns, rows and corners [size], with geometric noise of this scale.
@@ -215,7 +217,8 @@ def path_posterior_by_enumeration(
     law = np.array(weights) / sum(weights)
     held, each = np.array(tails, dtype=np.float64), np.array(counts, dtype=np.float64)
     mean, middle = law @ held, law @ each
-    return mean, law @ held**2 - mean**2, law @ each**2 - middle**2
+    over = law @ each**2 / middle
+    return mean, law @ held**2 - mean**2, law @ each**2 - middle**2, (over - 1) / (over + 1)
 
 
 def model1_by_flow(tree: Tree, noisy: object, total: int) -> tuple[Ints, int | Fraction]:
