@@ -125,6 +125,7 @@ def mass_to(number: Whole, law: Floats, is_normal: Whole) -> float:
     z: float = (number + 0.5 - law[0]) / law[1]
     if is_normal:
         return 0.5 * (1.0 + erf(z / sqrt(2.0)))
+    of_laplace: float = law[4]
     tail: float = 0.5 * exp(-sqrt(2.0) * abs(z))
     laplace: float = tail if z < 0.0 else 1.0 - tail
-    return (1.0 - law[4]) * 0.5 * (1.0 + tanh(LOGISTIC * z)) + law[4] * laplace
+    return (1.0 - of_laplace) * 0.5 * (1.0 + tanh(LOGISTIC * z)) + of_laplace * laplace

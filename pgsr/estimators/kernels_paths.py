@@ -14,6 +14,7 @@ Slow twin: `path_posterior_by_enumeration` in `tests/oracles/group_sizes.py`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, exp, log, pow, sqrt
 
 import numpy as np
@@ -172,19 +173,35 @@ def fill_rows(tails: Ints, columns: Whole, rows: Whole, out: IntsOut) -> None:
         out[columns + i] = end - columns
 
 
-def prior_of_counts(expected: float, alike: float, out: FloatsOut) -> Whole:
-    """Fill prior weights of 0, 1, ... groups of one size (negative binomial); return the last that matters."""
+def prior_of_counts(expected: float, alike: float, begin: Whole, out: FloatsOut) -> Whole:
+    """Fill prior weights of 0, 1, ... groups of one size (negative binomial) from `begin` on; return the last number.
+
+    Weights past it do not matter.
+    """
     p = expected / (alike + expected)
     w: float = pow(1.0 - p, alike)
     peak: float = w
-    out[0] = w
+    out[begin] = w
     j: Whole = 0
     while j < MOST_JUMP and (w > FAINT * peak or j < expected):
         j += 1
         w *= p * (alike + j - 1.0) / j
-        out[j] = w + SURPRISE / (j * j)
+        out[begin + j] = w + SURPRISE / (j * j)
         peak = max(peak, w)
     return j
+
+
+@dataclass(eq=False, repr=False)
+class Room:
+    """What paths of a region are written to; of use for the next region, and replaced where one needs more.
+
+    Args:
+        kept: weights of the states of every cell, one cell after the other.
+        weights: of the numbers of groups of every cell.
+    """
+
+    kept: FloatsOut
+    weights: FloatsOut
 
 
 def with_room(values: FloatsOut, used: Whole, more: Whole) -> FloatsOut:
@@ -221,6 +238,7 @@ def path_posterior(
     variance: FloatsOut,
     spread: FloatsOut,
     ratio: FloatsOut,
+    room: Room,
 ) -> None:
     """Fill posterior mean and variance of the tail counts of a region, from its cell `first` on.
 
@@ -236,6 +254,7 @@ def path_posterior(
         mean, variance: filled, of tail counts [size + 1].
         spread: filled, variance of the number of groups of each size [size].
         ratio: filled, of the tail of the law that is geometric from 1 on, with the first two moments of that number.
+        room: to work in.
     """
     n, columns, rows = answers.shape[0], measured[0], measured[1]
     first, begin = measured[2], measured[3]
@@ -243,7 +262,7 @@ def path_posterior(
     low: IntsOut = np.zeros(n + 1, dtype=np.int64)
     start: IntsOut = np.zeros(n + 1, dtype=np.int64)
     width: IntsOut = np.ones(n + 1, dtype=np.int64)
-    kept: FloatsOut = np.empty(8 * n + 64)
+    kept: FloatsOut = with_room(room.kept, 0, n + 1)
     kept[0] = 1.0
     used: Whole = 1
     span: Whole = 1
@@ -256,7 +275,7 @@ def path_posterior(
         while k > 0 and reference[c] < k:
             k -= 1
             size_of[k] = c - columns
-    weights: FloatsOut = np.empty(4 * n + 2 * MOST_JUMP)
+    weights: FloatsOut = room.weights
     reach_of: IntsOut = np.zeros(n, dtype=np.int64)
     prior: IntsOut = np.zeros(n, dtype=np.int64)
     of_row: FloatsOut = np.empty(reference[0] + 1 if rows > 0 else 1)
@@ -268,7 +287,7 @@ def path_posterior(
         low_before, from_before = low[c + 1], start[c + 1]
         high_before = low_before + width[c + 1] - 1
         weights = with_room(weights, next_prior, MOST_JUMP + 1)
-        last = prior_of_counts(expected[c], alike[c], weights[next_prior:])
+        last = prior_of_counts(expected[c], alike[c], next_prior, weights)
         if c >= columns:
             while least < rows and size_of[least] > e + span:
                 least += 1
@@ -291,16 +310,17 @@ def path_posterior(
         prior[c], reach_of[c] = next_prior, min(jumps, hi - low_before)
         jumps = reach_of[c]
         weights = with_room(weights, next_prior + last + 1, jumps)
-        prior_of: FloatsOut = weights[next_prior : next_prior + jumps + 1]
+        here = next_prior
         for j in range(last + 1, jumps + 1):
-            prior_of[j] = SURPRISE / (j * j)
+            weights[here + j] = SURPRISE / (j * j)
         next_prior += jumps + 1
         if c < columns or low_before >= rows:
-            kept[used : used + hi - lo + 1] = 0.0
+            for i in range(used, used + hi - lo + 1):
+                kept[i] = 0.0
             for at in range(high_before, low_before - 1, -1):
                 mass = kept[from_before + at - low_before]
                 for t in range(max(lo, at), min(hi, at + jumps) + 1):
-                    kept[used + t - lo] += mass * prior_of[t - at]
+                    kept[used + t - lo] += mass * weights[here + t - at]
         else:
             fill_row_chances(answers, columns, rows, low_before, hi, e, likelihood, even, of_row)
             for t in range(lo, hi + 1):
@@ -311,11 +331,9 @@ def path_posterior(
                     if j > 0:
                         product *= of_row[at - low_before]
                     if at <= high_before:
-                        total += kept[from_before + at - low_before] * prior_of[j] * product
+                        total += kept[from_before + at - low_before] * weights[here + j] * product
                 kept[used + t - lo] = total
-        observe(
-            answers, columns, rows, c, lo, hi, likelihood, c == first, end, kept[used : used + hi - lo + 1]
-        )
+        observe(answers, columns, rows, c, lo, hi, likelihood, c == first, end, used, kept)
         if c == begin:
             for t in range(lo, hi + 1):
                 kept[used + t - lo] *= large[min(t, large.shape[0] - 1)]
@@ -334,6 +352,7 @@ def path_posterior(
             kept[used + i - a] = kept[used + i] / peak
         low[c], start[c], width[c] = lo + a, used, b - a + 1
         used += b - a + 1
+    room.kept, room.weights = kept, weights
     # Of each state of the next cell: the mass that follows it; of the jump: its first moments.
     widest: Whole = 1
     for c in range(first, n + 1):
@@ -342,26 +361,27 @@ def path_posterior(
     back: FloatsOut = np.ones(widest)
     for c in range(first, n):
         lo, w = low[c], width[c]
-        before: Floats = kept[start[c + 1] : start[c + 1] + width[c + 1]]
-        moments(kept[start[c] : start[c] + w], back[:w], lo, c, mean, variance)
-        observe(answers, columns, rows, c, lo, lo + w - 1, likelihood, c == first, end, back[:w])
+        before = start[c + 1]
+        moments(kept, start[c], w, back, lo, c, mean, variance)
+        observe(answers, columns, rows, c, lo, lo + w - 1, likelihood, c == first, end, 0, back)
         if c == begin:
             for i in range(w):
                 back[i] *= large[min(lo + i, large.shape[0] - 1)]
         low_next, n_next, e = low[c + 1], width[c + 1], c + 1 - columns
-        following[:n_next] = 0.0
-        prior_of = weights[prior[c] : prior[c] + reach_of[c] + 1]
+        for i in range(n_next):
+            following[i] = 0.0
+        here = prior[c]
         whole: float = 0.0
         once: float = 0.0
         twice: float = 0.0
         if c < columns or low_next >= rows:
             for j in range(reach_of[c] + 1):
                 ahead = low_next + j - lo
-                weight = prior_of[j]
+                weight = weights[here + j]
                 shared: float = 0.0
                 for i in range(max(0, -ahead), min(n_next, w - ahead)):
                     following[i] += weight * back[ahead + i]
-                    shared += before[i] * back[ahead + i]
+                    shared += kept[before + i] * back[ahead + i]
                 shared *= weight
                 whole += shared
                 once += shared * j
@@ -377,12 +397,12 @@ def path_posterior(
                     if j > 0:
                         product *= of_row[t - 1 - low_next]
                     if t >= lo:
-                        part = prior_of[j] * product * back[t - lo]
+                        part = weights[here + j] * product * back[t - lo]
                         follows += part
-                        once += before[i] * part * j
-                        twice += before[i] * part * (j * j)
+                        once += kept[before + i] * part * j
+                        twice += kept[before + i] * part * (j * j)
                 following[i] = follows
-                whole += before[i] * follows
+                whole += kept[before + i] * follows
         ratio[c] = (twice - once) / (twice + once) if once > 0.0 else 0.0
         spread[c] = max(twice / whole - (once / whole) * (once / whole), 0.0) if whole > 0.0 else 0.0
         peak = 0.0
@@ -421,45 +441,53 @@ def observe(
     likelihood: Floats,
     is_first: Whole,
     end: Floats,
+    begin: Whole,
     values: FloatsOut,
 ) -> None:
-    """Multiply the values of the states lo..hi of a cell by the likelihood of what is observed of the state."""
+    """Multiply the values of the states lo..hi of a cell, from `begin` on, by the likelihood of what is observed."""
     reach = likelihood.shape[0] - 1
     if is_first:
         if end[1] > 0.0:
             for t in range(lo, hi + 1):
-                values[t - lo] *= exp(-0.5 * ((t - end[0]) * (t - end[0])) / end[1])
+                values[begin + t - lo] *= exp(-0.5 * ((t - end[0]) * (t - end[0])) / end[1])
     elif c < columns:
         for t in range(lo, hi + 1):
-            values[t - lo] *= likelihood[min(abs(answers[c] - t), reach)]
+            values[begin + t - lo] *= likelihood[min(abs(answers[c] - t), reach)]
     if c >= columns and c + rows < answers.shape[0]:
         for t in range(lo, hi + 1):
-            values[t - lo] *= likelihood[min(abs(answers[c + rows] - max(t - rows, 0)), reach)]
+            values[begin + t - lo] *= likelihood[min(abs(answers[c + rows] - max(t - rows, 0)), reach)]
     if c == columns and rows > 0:
         product: float = 1.0
         even: float = usual_factor(likelihood)
         for t in range(hi - 1, lo - 1, -1):
             if t < rows:
                 product *= even * likelihood[min(abs(answers[columns + t]), reach)]
-            values[t - lo] *= product
+            values[begin + t - lo] *= product
 
 
 def moments(
-    forward: Floats, back: FloatsOut, lo: Whole, c: Whole, mean: FloatsOut, variance: FloatsOut
+    kept: Floats,
+    begin: Whole,
+    width: Whole,
+    back: FloatsOut,
+    lo: Whole,
+    c: Whole,
+    mean: FloatsOut,
+    variance: FloatsOut,
 ) -> None:
-    """Fill mean and variance of one cell; the products of forward and backward values are its law."""
+    """Fill mean and variance of one cell; the products of values kept and values from behind are its law."""
     total: float = 0.0
     first: float = 0.0
     second: float = 0.0
-    for i in range(forward.shape[0]):
-        total += forward[i] * back[i]
+    for i in range(width):
+        total += kept[begin + i] * back[i]
     if total <= 0.0:
-        back[:] = 1.0
         total = 0.0
-        for i in range(forward.shape[0]):
-            total += forward[i]
-    for i in range(forward.shape[0]):
-        p = forward[i] * back[i] / total
+        for i in range(width):
+            back[i] = 1.0
+            total += kept[begin + i]
+    for i in range(width):
+        p = kept[begin + i] * back[i] / total
         first += p * i
         second += p * i * i
     mean[c], variance[c] = lo + first, max(second - first * first, 0.0)

@@ -17,6 +17,7 @@ from pgsr.estimators import (
     ColumnsAndRows,
     CountPosterior,
     Differences,
+    Room,
     RowsDesign,
     Siblings,
     TreeLeastSquares,
@@ -332,8 +333,21 @@ def test_the_posterior_is_that_of_all_paths(n, total, seed, data):
     mean, variance, spread, ratio = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n), np.zeros(n)
     begin, large = data.draw(st.integers(-1, n - 1)), rng.uniform(0.2, 5.0, total + 1)
     measured, end = np.array([columns, rows, 0, begin]), np.array([float(total), 0.0])
+    room = Room(np.empty(1), np.empty(1))
     path_posterior(
-        answers, measured, reference, expected, alike, likelihood, end, large, mean, variance, spread, ratio
+        answers,
+        measured,
+        reference,
+        expected,
+        alike,
+        likelihood,
+        end,
+        large,
+        mean,
+        variance,
+        spread,
+        ratio,
+        room,
     )
     factors = None if begin < 0 else (begin, large)
     due = path_posterior_by_enumeration(answers, columns, rows, total, expected, alike, scale, factors)
