@@ -204,10 +204,8 @@ class Room:
     weights: FloatsOut
 
 
-def with_room(values: FloatsOut, used: Whole, more: Whole) -> FloatsOut:
-    """Return the used values with room for some more behind them."""
-    if used + more <= values.shape[0]:
-        return values
+def grown(values: FloatsOut, used: Whole, more: Whole) -> FloatsOut:
+    """Return a longer array of the used values, with room for some more behind them."""
     larger: FloatsOut = np.empty(2 * values.shape[0] + more)
     for i in range(used):
         larger[i] = values[i]
@@ -262,7 +260,7 @@ def path_posterior(
     low: IntsOut = np.zeros(n + 1, dtype=np.int64)
     start: IntsOut = np.zeros(n + 1, dtype=np.int64)
     width: IntsOut = np.ones(n + 1, dtype=np.int64)
-    kept: FloatsOut = with_room(room.kept, 0, n + 1)
+    kept: FloatsOut = room.kept
     kept[0] = 1.0
     used: Whole = 1
     span: Whole = 1
@@ -286,7 +284,8 @@ def path_posterior(
         e = c + 1 - columns
         low_before, from_before = low[c + 1], start[c + 1]
         high_before = low_before + width[c + 1] - 1
-        weights = with_room(weights, next_prior, MOST_JUMP + 1)
+        if next_prior + MOST_JUMP + 1 > weights.shape[0]:
+            weights = grown(weights, next_prior, MOST_JUMP + 1)
         last = prior_of_counts(expected[c], alike[c], next_prior, weights)
         if c >= columns:
             while least < rows and size_of[least] > e + span:
@@ -306,10 +305,12 @@ def path_posterior(
         if c == first and end[1] == 0.0:
             lo = hi = int(end[0])
             jumps = hi - low_before
-        kept = with_room(kept, used, hi - lo + 1)
+        if used + hi - lo + 1 > kept.shape[0]:
+            kept = grown(kept, used, hi - lo + 1)
         prior[c], reach_of[c] = next_prior, min(jumps, hi - low_before)
         jumps = reach_of[c]
-        weights = with_room(weights, next_prior + last + 1, jumps)
+        if next_prior + jumps + 1 > weights.shape[0]:
+            weights = grown(weights, next_prior + last + 1, jumps)
         here = next_prior
         for j in range(last + 1, jumps + 1):
             weights[here + j] = SURPRISE / (j * j)
