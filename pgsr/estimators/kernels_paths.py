@@ -174,10 +174,7 @@ def fill_rows(tails: Ints, columns: Whole, rows: Whole, out: IntsOut) -> None:
 
 
 def prior_of_counts(expected: float, alike: float, begin: Whole, out: FloatsOut) -> Whole:
-    """Fill prior weights of 0, 1, ... groups of one size (negative binomial) from `begin` on; return the last number.
-
-    Weights past it do not matter.
-    """
+    """Fill prior weights of 0, 1, ... groups (negative binomial) from `begin` on; return the last that matters."""
     p = expected / (alike + expected)
     w: float = pow(1.0 - p, alike)
     peak: float = w
@@ -193,12 +190,7 @@ def prior_of_counts(expected: float, alike: float, begin: Whole, out: FloatsOut)
 
 @dataclass(eq=False, repr=False)
 class Room:
-    """What paths of a region are written to; of use for the next region, and replaced where one needs more.
-
-    Args:
-        kept: weights of the states of every cell, one cell after the other.
-        weights: of the numbers of groups of every cell.
-    """
+    """States of a region's paths, and weights of its numbers of groups; the next region is written over them."""
 
     kept: FloatsOut
     weights: FloatsOut
@@ -249,10 +241,8 @@ def path_posterior(
         likelihood: of noise 0, 1, ... in proportion to that of 0; the last stands for all beyond.
         end: mean and variance of the tail count of the first cell, from other sources; variance 0 where exact.
         large: factors on the prior of 0, 1, ... large groups; the last stands for all beyond.
-        mean, variance: filled, of tail counts [size + 1].
-        spread: filled, variance of the number of groups of each size [size].
-        ratio: filled, of the tail of the law that is geometric from 1 on, with the first two moments of that number.
-        room: to work in.
+        mean, variance, spread: filled, of tail counts [size + 1]; variance of the groups of each size [size].
+        ratio: filled, of the tail of the law that is geometric from 1 on, with the first two moments.
     """
     n, columns, rows = answers.shape[0], measured[0], measured[1]
     first, begin = measured[2], measured[3]

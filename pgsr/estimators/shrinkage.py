@@ -499,9 +499,9 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             )
             ratio[r, first:] = of_paths[first:]
             prior = expected + expected * expected / alike
-            pull = np.minimum(spread[r] / prior, 1.0)
+            pull = np.minimum(spread[r, first:] / prior[first:], 1.0)
             # As far as the prior counts, its own error goes on; it is one for all sizes.
-            more = (pull * pull * of_prior)[first:]
+            more = pull * pull * of_prior[first:]
             spread[r, first:] += more
             apart = variance[r, :first] + variance[r, 1 : first + 1]
             if first > 0:
@@ -514,7 +514,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             if r < tree.n_inner:  # these have heard their parts already
                 heard[r, :leading] = 0.0
             if not body.alike[level]:
-                wider = (pull * pull * (1.0 - UNEVEN) * expected * expected)[first:]
+                wider = pull * pull * (1.0 - UNEVEN) * expected[first:] * expected[first:]
                 spread[r, first:] -= np.minimum(wider, 0.95 * spread[r, first:])
     return Paths(mean, variance, spread, heard, ratio)
 

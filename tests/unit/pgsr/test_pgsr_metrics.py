@@ -35,7 +35,8 @@ from pgsr.level_noise import calibrate
 from pgsr.synthetic_groups import SHAPES, synthesize
 from topdown.errors import ConfigError
 
-MEASURED = Path(__file__).parents[3] / "bench" / "results" / "pgsr_outside.md"
+ROOT = Path(__file__).parents[3]
+MEASURED = ROOT / "bench" / "results" / "pgsr_outside.md"
 TREE = tree_of([[-1], [0, 0]])
 
 
@@ -224,3 +225,17 @@ def test_what_is_said_of_coverage_was_measured():
     least = [floor(min(float(row[i].split()[0]) for row in cells)) for i in range(4)]
     said = f"at least {least[0]}, {least[1]}, {least[2]} and {least[3]} of 100 cells with groups at 50, 90, 95 and 99 %"
     assert said in MEANING[OF_MODEL]
+
+
+def test_rows_that_the_page_counts_are_those_of_the_tables():
+    """The page sums what the benchmark prints below each of its three tables."""
+    page = (ROOT / "docs" / "explanation" / "pgsr-accuracy.md").read_text()
+    for name in (
+        "within 2 points of what is claimed",
+        "within 2 points of what is asked",
+        "claim within 2 points of what is asked",
+    ):
+        found = [line.split("|")[2:6] for line in MEASURED.read_text().splitlines() if f"| {name} |" in line]
+        assert len(found) == 3
+        sums = np.array(found, dtype=np.int64).sum(axis=0)
+        assert f"| {name} | {' | '.join(map(str, sums))} |" in page

@@ -52,6 +52,8 @@ from tests.oracles.group_sizes import (
     path_posterior_by_enumeration,
 )
 
+ROOM = Room(np.empty(1), np.empty(1))
+"""Of all examples: what one region leaves must not reach the next."""
 TREES = ([[-1]], [[-1], [0]], [[-1], [0, 0, 0]], [[-1], [0, 0], [0, 0, 1]], [[-1], [0], [0, 0], [0, 1, 1]])
 
 
@@ -333,7 +335,6 @@ def test_the_posterior_is_that_of_all_paths(n, total, seed, data):
     mean, variance, spread, ratio = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n), np.zeros(n)
     begin, large = data.draw(st.integers(-1, n - 1)), rng.uniform(0.2, 5.0, total + 1)
     measured, end = np.array([columns, rows, 0, begin]), np.array([float(total), 0.0])
-    room = Room(np.empty(1), np.empty(1))
     path_posterior(
         answers,
         measured,
@@ -347,7 +348,7 @@ def test_the_posterior_is_that_of_all_paths(n, total, seed, data):
         variance,
         spread,
         ratio,
-        room,
+        ROOM,
     )
     factors = None if begin < 0 else (begin, large)
     due = path_posterior_by_enumeration(answers, columns, rows, total, expected, alike, scale, factors)
