@@ -28,6 +28,7 @@ from topdown.solve.least_squares import (
     Problem,
     Structured,
     drop_uncertain_queries,
+    first_penalty,
     n_answers,
     nest_answers,
     solve,
@@ -90,6 +91,16 @@ def test_estimate_is_the_default_solvers(seed: int, root: bool) -> None:
     expected = solve(replace(problem, quadratic=problem.quadratic.dense()))[0].z
     assert residual <= 1e-5
     np.testing.assert_allclose(found.z, expected, atol=3e-5)
+
+
+def test_where_most_entries_end_at_zero_the_penalty_is_higher() -> None:
+    """Splits of few people over many blocks took more than twice the steps, half of an extension's whole time."""
+    problem, _ = random_stage(3)
+    n_open, spread = problem.allowed.sum(), np.ones(len(problem.sums)) / len(problem.sums)
+    full, sparse = (replace(problem, sums=people * spread) for people in (2 * n_open, n_open / 4))
+    none_known = replace(problem, sums=np.full(len(problem.sums), -1.0))
+    assert first_penalty(full) == first_penalty(none_known) > 0
+    assert first_penalty(sparse) == pytest.approx(2 * first_penalty(full))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         is_split,
         solve_root,
     )
-    from topdown.solve.least_squares.admm import Iterate, run
+    from topdown.solve.least_squares.admm import Iterate, first_penalty, run
     from topdown.solve.least_squares.dense_steps import DenseStep, solve_small
     from topdown.solve.least_squares.interior_point import StandardForm, polish, standard_form
     from topdown.solve.least_squares.kernels_tree import apply_tree, project_from

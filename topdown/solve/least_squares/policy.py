@@ -107,7 +107,7 @@ def _by_newton_or_admm(
     problem: Problem, most_steps: int | None, power: float, near: Solution | None = None
 ) -> tuple[Solution, float]:
     found, quadratic = None, problem.quadratic
-    if isinstance(quadratic, Structured) and quadratic.curvature > 0:
+    if isinstance(quadratic, Structured):
         root = finish_root(problem, quadratic, np.ones(problem.shape), 0)
         found = (root, residual_persons(problem, root, strict=True)) if root else None
     elif is_root(problem) and not isinstance(quadratic, LatticeQuadratic):
