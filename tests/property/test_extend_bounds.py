@@ -123,11 +123,10 @@ class NoisyAnswers:
         rng = np.random.default_rng([self.seed, depth, node])
         support, level = self.context.support, self.context.plan.levels[depth]
         cells = support.cells(depth, node)
-        out = []
-        for query in self.context.queries(level.name):
-            listed = support.listed(query, cells)
-            out.append((listed, rng.integers(-4, 6, len(listed)).astype(np.int32)))
-        return out
+        return [
+            (listed, rng.integers(-4, 6, len(listed)).astype(np.int32))
+            for listed in support.listed(self.context.queries(level.name), cells)
+        ]
 
 
 @pytest.mark.deep

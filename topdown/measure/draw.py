@@ -72,7 +72,7 @@ def open_answers_lister(support: Support, depth: int, queries: tuple[Query, ...]
         rows = []
         for node in nodes:
             cells = support.cells(depth, int(node))
-            rows.append([support.listed(query, cells) for query in queries])
+            rows.append(support.listed(queries, cells))
         sizes = np.array([[len(answers) for answers in row] for row in rows], dtype=np.int64)
         return OpenAnswers(sizes, tuple(np.concatenate(column) for column in zip(*rows, strict=True)))
 

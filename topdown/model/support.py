@@ -32,6 +32,9 @@ def base_labels(schema: Schema, base: Schema, names: dict[str, str]) -> Ints:
 _SORTED_AS_MARKED = 300  # answers that are looked through in the time in which one label is sorted
 
 
+_Step = tuple[int, int | None, NDArray[np.int32]]
+
+
 @final
 class Support:
     """The cells and answers that a published base table leaves open at every node.
@@ -56,6 +59,7 @@ class Support:
         self._first = np.searchsorted(of_cell[self._order], np.arange(levels[0].n_cells + 1))
         self._queries: dict[str, Query] = {}
         self._marks: dict[int, NDArray[np.bool_]] = {}
+        self._finer_first: dict[tuple[str, ...], list[_Step]] = {}
         self._lengths: dict[tuple[int, tuple[str, ...]], Ints] = {}
 
     @cached_property
@@ -88,15 +92,40 @@ class Support:
             self._queries[name] = parse_query(self.schema, name)
         return self._queries[name]
 
-    def listed(self, query: Query, cells: Ints) -> Ints:
-        """Return the answers that some cells have, increasing."""
-        labels = query.labels[cells]
-        if len(labels) * _SORTED_AS_MARKED < query.n_answers:
-            return np.unique(labels).astype(np.int64)
-        mark = self._marks.get(query.n_answers)
+    def listed(self, queries: tuple[Query, ...], cells: Ints) -> list[Ints]:
+        """Return the answers that some cells have, increasing, of each query."""
+        found = [cells] * len(queries)
+        for query, finer, labels in self._looked_through(queries):
+            answers = labels[cells if finer is None else found[finer]]
+            found[query] = self._distinct(answers, queries[query].n_answers)
+        return found
+
+    def _looked_through(self, queries: tuple[Query, ...]) -> list[_Step]:
+        """Return for each query, finer ones first, its place, that of a finer one, and its answer for each of those.
+
+        A query without a finer one is read off the cells (None), which are more.
+        """
+        names = tuple(query.name for query in queries)
+        if names not in self._finer_first:
+            steps: list[_Step] = []
+            for at in sorted(range(len(queries)), key=lambda at: -queries[at].n_answers):
+                query = queries[at]
+                finer = next((step[0] for step in reversed(steps) if queries[step[0]].refines(query)), None)
+                labels = query.labels
+                if finer is not None:
+                    labels = np.zeros(queries[finer].n_answers, dtype=np.int32)
+                    labels[queries[finer].labels] = query.labels
+                steps.append((at, finer, labels))
+            self._finer_first[names] = steps
+        return self._finer_first[names]
+
+    def _distinct(self, answers: NDArray[np.int32], n_answers: int) -> Ints:
+        if len(answers) * _SORTED_AS_MARKED < n_answers:
+            return np.unique(answers).astype(np.int64)
+        mark = self._marks.get(n_answers)
         if mark is None:
-            mark = self._marks.setdefault(query.n_answers, np.zeros(query.n_answers, dtype=bool))
-        mark[labels] = True
+            mark = self._marks.setdefault(n_answers, np.zeros(n_answers, dtype=bool))
+        mark[answers] = True
         found: Ints = np.flatnonzero(mark)
         mark[found] = False
         return found
@@ -113,6 +142,6 @@ class Support:
         out = np.zeros((len(nodes), len(queries)), dtype=np.int64)
         for i, node in enumerate(nodes):
             cells = self.cells(depth, int(node))
-            out[i] = [len(self.listed(query, cells)) for query in queries]
+            out[i] = [len(answers) for answers in self.listed(queries, cells)]
         out.setflags(write=False)
         return out

@@ -312,7 +312,7 @@ class _PairFinder:
         if (target, node) not in self._listed:
             query = self.queries[target[0]][target[1]]
             cells = self.context.support.cells(target[0], node)
-            self._listed[target, node] = frozenset(self.context.support.listed(query, cells).tolist())
+            self._listed[target, node] = frozenset(self.context.support.listed((query,), cells)[0].tolist())
         return int(self.queries[target[0]][target[1]].labels[place[1]]) in self._listed[target, node]
 
     def _moved(self, gone: LeafPlace, come: LeafPlace | None) -> tuple[tuple[int, ...], ...]:

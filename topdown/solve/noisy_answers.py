@@ -478,8 +478,7 @@ class ListedAnswers(MeasurementFiles):
         row = (position - int(level.first[k])) * len(queries)
         cells = support.cells(depth, node)
         out = []
-        for q, query in enumerate(queries):
-            listed = support.listed(query, cells)
+        for q, listed in enumerate(support.listed(queries, cells)):
             found = group.values[group.offsets[row + q] : group.offsets[row + q + 1]]
             if len(found) != len(listed):
                 raise damaged_measurements(group.path)
