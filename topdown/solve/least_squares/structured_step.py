@@ -25,7 +25,7 @@ from topdown.solve.least_squares.structured import (
     summing_matrix,
 )
 
-CHUNK = 64
+CHUNK = 16
 
 
 def build_tree(chain: NestedAnswers, n: int, rho: float) -> Tree:
