@@ -17,10 +17,10 @@ from topdown.errors import InfeasibleError, InternalError, NoSplitError, Topdown
 from topdown.formats.release_documents import FailsafeUse
 from topdown.model import ConstraintSystem, Histogram, LimitUse
 from topdown.plan import PublicContext
-from topdown.solve.least_squares import TARGET_PERSONS, blas_threads, solve_with
+from topdown.solve.least_squares import TARGET_PERSONS, solve_with
 from topdown.solve.least_squares.policy import SOFT_KEPT_PERSONS, worst_break
 from topdown.solve.noisy_answers import NoisyAnswers
-from topdown.solve.objectives import WIDE_CELLS, Statistics
+from topdown.solve.objectives import Statistics
 from topdown.solve.published_gap import (
     FAR,
     NOWHERE,
@@ -84,9 +84,7 @@ class TopDownSolver(TreeSolver):
             split, index = solver.open_root()
             if not len(split.cells):  # exact tables leave no cell in which anybody could be
                 return Node(0, split.cells, np.zeros(0, dtype=np.int64))
-            # Threads that wait for each other cost more than they save on what is dense there.
-            with blas_threads(1 if len(split.cells) <= WIDE_CELLS else None):
-                counts = solver.solve_split(0, split, index, tally)[1].counts[:, 0]
+            counts = solver.solve_split(0, split, index, tally)[1].counts[:, 0]
         except TopdownError as error:
             error.node = error.node or self.context.geography.root.codes[0]
             raise

@@ -6,7 +6,6 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.solve.least_squares.active_set import (
-        blas_threads,
         finish_newton,
         is_root,
         is_split,

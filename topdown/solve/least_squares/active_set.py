@@ -13,15 +13,12 @@ Guesses are bounded in number: nothing is taken but what the optimality check ac
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import final
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrf, dpotri
-from threadpoolctl import ThreadpoolController
 
 from topdown.arrays import Bools, Floats, Ints
 from topdown.solve.least_squares.kernels_admm import project_segments
@@ -81,20 +78,9 @@ def finish_newton(problem: Problem, near: Solution) -> tuple[Solution, float]:
         problem: see `is_split`, `is_root`. near: where to start; its residual does not matter.
     """
     try:
-        with blas_threads(1):  # its systems are small
-            return _newton(problem, near)
+        return _newton(problem, near)
     except np.linalg.LinAlgError:
         return near, np.inf
-
-
-def blas_threads(most: int | None) -> AbstractContextManager[object]:
-    """Return a context in which BLAS uses so many threads at most, as many as there are if None."""
-    return nullcontext() if most is None else _controller().limit(limits=most)
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def _newton(problem: Problem, near: Solution) -> tuple[Solution, float]:

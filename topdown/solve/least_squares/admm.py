@@ -64,9 +64,8 @@ class Iterate:
 
 
 class Step(ABC):
-    """How one kind of quadratic takes its steps; `threads` of BLAS help it, None for as many as there are."""
+    """How one kind of quadratic takes its steps."""
 
-    threads: int | None
     pace: PenaltySchedule
 
     @abstractmethod

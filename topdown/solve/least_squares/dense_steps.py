@@ -84,7 +84,6 @@ class DenseStep(Step):
         problem: of a dense quadratic. power: penalties of soft rules are divided by this power of their squared norm.
     """
 
-    threads: int | None = None
     pace = PenaltySchedule(steps=40, balance=80, polish=20_000, most=20_000)
 
     def __init__(self, problem: Problem, quadratic: Dense, power: float) -> None:
@@ -187,7 +186,6 @@ class StackedStep(Step):
         problem: without soft rules. quadratic: of it.
     """
 
-    threads: int | None = 1
     pace: PenaltySchedule
 
     def __init__(self, problem: Problem, quadratic: PerChild) -> None:

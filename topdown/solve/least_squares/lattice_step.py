@@ -31,7 +31,6 @@ class LatticeStep(Step):
         problem: without soft rules; a split, or a root of one column. quadratic: of it.
     """
 
-    threads: int | None = 1
     pace: PenaltySchedule
 
     def __init__(self, problem: Problem, quadratic: LatticeQuadratic) -> None:

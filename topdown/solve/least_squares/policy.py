@@ -22,7 +22,7 @@ from topdown.solve.backends.quadratic_solvers import solve_by_backend
 from topdown.solve.backends.scipy_programs import minimise_linear
 from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
-from topdown.solve.least_squares.active_set import blas_threads, is_root, solve_root
+from topdown.solve.least_squares.active_set import is_root, solve_root
 from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep, solve_small
 from topdown.solve.least_squares.interior_point import feasible_set
 from topdown.solve.least_squares.lattice_step import LatticeStep
@@ -122,8 +122,7 @@ def _by_admm(
 ) -> tuple[Solution, float]:
     step = _step_of(problem, power)
     try:
-        with blas_threads(step.threads):
-            return admm.run(problem, step, most_steps, near)
+        return admm.run(problem, step, most_steps, near)
     except np.linalg.LinAlgError:  # weights too far apart for its linear step in float64
         found = Solution.without_multipliers(problem, step.start(), 0)
         return found, residual_persons(problem, found)

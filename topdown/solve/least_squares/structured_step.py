@@ -249,8 +249,6 @@ class TreeStep(Step):
         problem: of a structured quadratic. power: see `LinearStep`.
     """
 
-    threads: int | None = 1  # products of a step are small: more threads wait for each other
-
     def __init__(self, problem: Problem, quadratic: Structured, power: float) -> None:
         if not isinstance(problem.bounds, LowerBounds) or problem.bounds.n_groups:
             raise TypeError("a structured problem has no bounds: take them off the table first")
