@@ -16,13 +16,14 @@ import numpy as np
 from topdown.arrays import Floats
 from topdown.solve.least_squares.active_set import finish_newton, is_root, is_split
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
-from topdown.solve.least_squares.problem import LatticeQuadratic, Problem, Solution, largest_along
+from topdown.solve.least_squares.problem import Problem, Solution, largest_along
 from topdown.solve.least_squares.structured import Structured
 
 TOLERANCE_PERSONS, TIGHTEST_PERSONS = 1e-7, 1e-11  # of both residuals, when the optimality check is asked
-# Steps after which Newton's method is tried, as it then costs about as much again; the next try is so many times later.
-FIRST_FINISH, SMALL_FINISH, LATER_FINISH = 160, 400, 4
-SMALL = 2_000_000  # multiplications of a step, below which a problem is small, as is one in lattice form
+# Steps after which Newton's method is tried, when most splits have the zeros they end with; the next try is so many
+# times later. Splits of few rows take steps so cheaply that Newton's systems cost more for long.
+FIRST_FINISH, SMALL_FINISH, LATER_FINISH = 80, 400, 4
+SMALL_ROWS = 96
 NEVER = 2**31
 PATIENCE = 2  # times the steps up to the last check, after which it is asked again, whatever the residuals
 
@@ -154,12 +155,9 @@ def run(
 
 def first_finish(problem: Problem) -> int:
     """Return after how many steps Newton's method is first tried; more than are ever taken where it does not apply."""
-    n, m = problem.shape
     if not (is_split(problem) or is_root(problem)):
         return NEVER
-    return (
-        SMALL_FINISH if n * n * m < SMALL or isinstance(problem.quadratic, LatticeQuadratic) else FIRST_FINISH
-    )
+    return FIRST_FINISH if problem.shape[0] > SMALL_ROWS else SMALL_FINISH
 
 
 def _better(problem: Problem, best: tuple[Solution, float], found: Solution) -> tuple[Solution, float]:

@@ -8,8 +8,8 @@ from scipy.linalg import cho_factor, cho_solve
 from topdown.arrays import Bools, Floats
 from topdown.solve.kernels_shared import solve_small_split
 from topdown.solve.least_squares.admm import (
-    SMALL,
     SMALL_FINISH,
+    SMALL_ROWS,
     TOLERANCE_PERSONS,
     Iterate,
     PenaltySchedule,
@@ -19,7 +19,7 @@ from topdown.solve.least_squares.kernels_admm import Frame, State, matrix_steps
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
 from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Solution
 
-SMALL_ROWS = 96  # of a split whose matrix is inverted sooner than a library is called
+SMALL = 2_000_000  # multiplications of a step, up to which one compiled call takes all steps
 
 
 def solve_small(problem: Problem) -> tuple[Solution, float] | None:
@@ -98,8 +98,10 @@ class DenseStep(Step):
         self.constant = np.zeros((n, m))
 
     def start(self) -> Floats:
-        """Return every segment's sum spread evenly over its allowed entries."""
+        """Return rows spread in proportion to the fixed table; of a root or a small split, spread evenly."""
         p = self.problem
+        if p.shape[1] > 1 and p.shape[0] > SMALL_ROWS:
+            return proportional_start(p)
         allowed = np.ascontiguousarray(p.allowed).reshape(-1).astype(np.float64)
         count = np.add.reduceat(allowed, p.pointers[:-1])
         share = np.where(p.sums > 0, p.sums, 0.0) / np.maximum(count, 1.0)
