@@ -154,19 +154,16 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class ChildSystem:
-    """One child's table: x = response @ (g + multipliers of the rows) + gain @ (right sides of its ties).
+    """One child's table: x = response @ (g + multipliers of the rows) + what its ties ask for (`SplitSteps`).
 
     Args:
         free: its free rows, int64 (f,). limits: those that are tight, int64; its ties are all fixed answers and these.
-        response: (f, f). plain: response @ g. gain: (f, t). middle: (t, t), multipliers of ties by their right sides.
+        response: (f, f).
     """
 
     free: Ints
     limits: Ints
     response: Floats
-    plain: Floats
-    gain: Floats
-    middle: Floats
 
 
 class NewtonSteps(ABC):
@@ -217,64 +214,85 @@ class NewtonSteps(ABC):
 
     def _bound_multipliers(self, at: SplitMultipliers) -> Floats:
         out = np.zeros((self.problem.bounds.n_groups, self.problem.shape[1]))
-        np.add.at(out.T, self.child, -self.signs * at.limits[:, None])
+        pushed = np.flatnonzero(at.limits)
+        np.add.at(out.T, self.child[pushed], -self.signs[pushed] * at.limits[pushed, None])
         return out
 
 
 @final
 class SplitSteps(NewtonSteps):
-    """Those of a split: one table a child, coupled by the parent's rows."""
+    """Those of a split: one table a child, coupled by the parent's rows. Few children change from guess to guess.
+
+    Of all children together: `plain` (n, m), response @ g; `gain` (m, t, n), tables by the right sides of ties, and
+    `middle` (m, t, t), multipliers of ties by these; zero for entries that are not free and ties that a child lacks.
+    """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self._children: list[ChildSystem] = []  # of the last guess: few change
+        n, m = problem.shape
+        self._children: list[ChildSystem] = []
+        self._free, self._tight = ~problem.allowed, np.zeros(len(self.child), dtype=bool)
+        self._schur, self.plain = np.zeros((n, n)), np.zeros((n, m))
+        self.gain, self.middle = np.zeros((m, 0, n)), np.zeros((m, 0, 0))
 
     def solve(self, guess: ActiveSet) -> Point:
         """Return the optimum of a guess."""
-        p, damping = self.problem, self.damping
-        (n, m), g = p.shape, self.quadratic.g
-        children = self._children = [self._child(guess, j) for j in range(m)]
-        schur = damping * np.eye(n)
-        for child in children:
-            schur[np.ix_(child.free, child.free)] += child.response
-        factor = cho_factor(schur, overwrite_a=True)
-        at, rights = guess.at, []
+        p, damping, at = self.problem, self.damping, guess.at
+        n, k, g = len(p.allowed), len(self.select), self.quadratic.g
+        self._set_up(guess)
+        factor = cho_factor(self._schur + damping * np.eye(n), overwrite_a=True, check_finite=False)
+        limits = np.concatenate([child.limits for child in self._children])
+        place = np.concatenate([k + np.arange(len(child.limits)) for child in self._children])
+        owner, right = self.child[limits], np.zeros(self.middle.shape[:2])
         for _ in range(REPEATS):
-            rights = [self._right_sides(child, j, at) for j, child in enumerate(children)]
-            left = p.sums + damping * at.rows
-            for child, right in zip(children, rights, strict=True):
-                left[child.free] -= child.plain + child.gain @ right
-            rows, fixed, limits = cho_solve(factor, left), np.zeros_like(at.fixed), np.zeros_like(at.limits)
-            for j, (child, right) in enumerate(zip(children, rights, strict=True)):
-                ties = child.middle @ right - (g[child.free, j] + rows[child.free]) @ child.gain
-                fixed[:, j] = ties[: len(fixed)]
-                limits[child.limits] = -ties[len(fixed) :]
-            at = SplitMultipliers(rows, fixed, limits)
-        x = np.zeros((n, m))
-        for j, (child, right) in enumerate(zip(children, rights, strict=True)):
-            x[child.free, j] = child.plain + child.response @ at.rows[child.free] + child.gain @ right
+            right[:, :k] = (p.fixed.answers + damping * at.fixed).T
+            right[owner, place] = self.most[limits] - damping * at.limits[limits]
+            left = p.sums + damping * at.rows - self.plain.sum(axis=1)
+            left -= right.reshape(-1) @ self.gain.reshape(-1, n)
+            rows, tight = cho_solve(factor, left, check_finite=False), np.zeros_like(at.limits)
+            pushed = self.gain @ (g + rows[:, None]).T[:, :, None]
+            ties = (self.middle @ right[:, :, None] - pushed)[:, :, 0]
+            tight[limits] = -ties[owner, place]
+            at = SplitMultipliers(rows, np.ascontiguousarray(ties[:, :k].T), tight)
+        x = self.plain + (right[:, None, :] @ self.gain)[:, 0].T
+        for j, child in enumerate(self._children):
+            x[child.free, j] += child.response @ at.rows[child.free]
         return Point(x, at)
 
+    def _set_up(self, guess: ActiveSet) -> None:
+        """Bring what is kept of the children in line with a guess."""
+        m, k = self.problem.shape[1], len(self.select)
+        changed = (guess.free != self._free).any(axis=0)
+        changed[self.child[guess.tight != self._tight]] = True
+        width = k + int(np.bincount(self.child[guess.tight], minlength=1).max())
+        anew = not self._children or 2 * changed.sum() > m or width > self.gain.shape[1]
+        if anew:  # also lest rounding errors of sums add up
+            n = self.problem.shape[0]
+            self._children, self._schur[:] = [], 0.0
+            self.gain, self.middle = np.zeros((m, width, n)), np.zeros((m, width, width))
+        for j in range(m) if anew else np.flatnonzero(changed).tolist():
+            child = self._child(guess, j)
+            if anew:
+                self._children.append(child)
+            else:
+                before, self._children[j] = self._children[j], child
+                self._schur[np.ix_(before.free, before.free)] -= before.response
+            self._schur[np.ix_(child.free, child.free)] += child.response
+        self._free, self._tight = guess.free, guess.tight
+
     def _child(self, guess: ActiveSet, j: int) -> ChildSystem:
-        p = self.problem
-        free = np.flatnonzero(guess.free[:, j])
+        p, free = self.problem, np.flatnonzero(guess.free[:, j])
         limits = self.of_child[j][guess.tight[self.of_child[j]]]
-        if self._children:
-            last = self._children[j]
-            if np.array_equal(free, last.free) and np.array_equal(limits, last.limits):
-                return last
         ties = np.concatenate([self.select[:, free], p.bounds.by_row(self.signs[limits])[:, free]])
         inverse = inverse_of(self.quadratic.block(j, free))
         half = inverse @ ties.T
         middle = np.linalg.inv(ties @ half + self.damping * np.eye(len(ties)))
-        gain = half @ middle
+        gain, t = half @ middle, len(ties)
         response = inverse - gain @ half.T
-        return ChildSystem(free, limits, response, response @ self.quadratic.g[free, j], gain, middle)
-
-    def _right_sides(self, child: ChildSystem, j: int, at: SplitMultipliers) -> Floats:
-        fixed = self.problem.fixed.answers[:, j] + self.damping * at.fixed[:, j]
-        limits = self.most[child.limits] - self.damping * at.limits[child.limits]
-        return np.concatenate([fixed, limits])
+        self.plain[:, j], self.gain[j], self.middle[j] = 0.0, 0.0, 0.0
+        self.plain[free, j] = response @ self.quadratic.g[free, j]
+        self.gain[j][:t, free], self.middle[j, :t, :t] = gain.T, middle
+        return ChildSystem(free, limits, response)
 
 
 @final
