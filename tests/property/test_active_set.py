@@ -12,11 +12,14 @@ from tests.helpers.problems import hard_problem, skewed_problem, wide_problem
 from topdown.errors import InfeasibleError
 from topdown.solve import FixedTable, LowerBounds, gram, group_sums
 from topdown.solve.least_squares import (
+    ActiveSet,
     Dense,
+    DenseStep,
     PerChild,
     Problem,
     SoftRules,
     Solution,
+    SplitSteps,
     finish_newton,
     have_common_point,
     infeasibility_persons,
@@ -47,6 +50,49 @@ def test_splits_that_crawl_end_soon(seed: int) -> None:
     assert found.iterations <= 800
     other, theirs = solve_with("interior", problem)
     np.testing.assert_allclose(other.z, found.z, atol=residual + theirs)
+
+
+@pytest.mark.parametrize("seed", CRAWLING)
+def test_the_slowest_of_a_size_take_no_more_steps_than_others(seed: int) -> None:
+    """Counties of which one is small took 400 steps where others took 100, five times the time of their size."""
+    problem = skewed_problem(seed, 240, 5)
+    found, residual = solve(problem)
+    assert residual <= 1e-5
+    assert found.iterations <= 100
+    assert isinstance(problem.quadratic, Dense)
+    start = DenseStep(problem, problem.quadratic, 0.5).start()
+    np.testing.assert_allclose(problem.fixed.sums(start), problem.fixed.answers, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", CRAWLING)
+def test_bounds_that_break_take_few_guesses(seed: int) -> None:
+    """One facility more than the estimate holds changes few entries: a second run of steps for it is as much again."""
+    problem = skewed_problem(seed, 120, 8)
+    bounds, child = problem.bounds, int(problem.fixed.answers[0].argmax())
+    without, _ = solve(replace(problem, bounds=LowerBounds.none(*problem.shape).floats()))
+    lower = bounds.lower.astype(np.float64)
+    lower[0, child] = bounds.sums(without.z)[0, child] + 1.0
+    bounded = replace(problem, bounds=LowerBounds(bounds.of, lower))
+    found, residual = solve(bounded)
+    assert residual <= 1e-5
+    assert without.iterations < found.iterations <= without.iterations + 20
+    np.testing.assert_array_equal(finish_newton(bounded, without)[0].z, found.z)
+
+
+@given(seeds)
+@settings(max_examples=15 * DEPTH, deadline=None)
+def test_what_is_kept_from_guess_to_guess_is_as_set_up_anew(seed: int) -> None:
+    """A child that changes is taken out of the system and put in again: one left as it was spoils every guess."""
+    problem = skewed_problem(seed % 10_000, 24, 6)
+    rng, kept = np.random.default_rng(seed), SplitSteps(problem)
+    guess = ActiveSet.of(problem, even_start(problem))
+    for _ in range(8):
+        point, anew = kept.solve(guess), SplitSteps(problem).solve(guess)
+        np.testing.assert_allclose(point.x, anew.x, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(point.at.limits, anew.at.limits, rtol=1e-6, atol=1e-6)
+        entries = rng.random(problem.shape) < 0.3 * (rng.random(problem.shape[1]) < 0.3)
+        limits = rng.random(len(guess.tight)) < 0.1
+        guess = guess.exchanged(np.concatenate([entries.reshape(-1), limits]), point.at)
 
 
 @pytest.mark.deep

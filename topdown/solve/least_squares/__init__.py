@@ -6,6 +6,8 @@ from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
     from topdown.solve.least_squares.active_set import (
+        ActiveSet,
+        SplitSteps,
         finish_newton,
         is_root,
         is_split,
