@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from pgsr.estimators.kernels_isotonic import exceeds, fit_tree_rows, isotonic_rows, isotonic_rows_real
     from pgsr.estimators.kernels_paths import (
-        Room,
+        PathBuffers,
         choose_columns_and_rows,
         path_posterior,
         steady_tails,

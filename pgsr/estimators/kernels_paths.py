@@ -189,7 +189,7 @@ def prior_of_counts(expected: float, alike: float, begin: Whole, out: FloatsOut)
 
 
 @dataclass(eq=False, repr=False)
-class Room:
+class PathBuffers:
     """States of a region's paths, and weights of its numbers of groups; the next region is written over them."""
 
     kept: FloatsOut
@@ -228,7 +228,7 @@ def path_posterior(
     variance: FloatsOut,
     spread: FloatsOut,
     ratio: FloatsOut,
-    room: Room,
+    buffers: PathBuffers,
 ) -> None:
     """Fill posterior mean and variance of the tail counts of a region, from its cell `first` on.
 
@@ -250,7 +250,7 @@ def path_posterior(
     low: IntsOut = np.zeros(n + 1, dtype=np.int64)
     start: IntsOut = np.zeros(n + 1, dtype=np.int64)
     width: IntsOut = np.ones(n + 1, dtype=np.int64)
-    kept: FloatsOut = room.kept
+    kept: FloatsOut = buffers.kept
     kept[0] = 1.0
     used: Whole = 1
     span: Whole = 1
@@ -263,7 +263,7 @@ def path_posterior(
         while k > 0 and reference[c] < k:
             k -= 1
             size_of[k] = c - columns
-    weights: FloatsOut = room.weights
+    weights: FloatsOut = buffers.weights
     reach_of: IntsOut = np.zeros(n, dtype=np.int64)
     prior: IntsOut = np.zeros(n, dtype=np.int64)
     of_row: FloatsOut = np.empty(reference[0] + 1 if rows > 0 else 1)
@@ -343,7 +343,7 @@ def path_posterior(
             kept[used + i - a] = kept[used + i] / peak
         low[c], start[c], width[c] = lo + a, used, b - a + 1
         used += b - a + 1
-    room.kept, room.weights = kept, weights
+    buffers.kept, buffers.weights = kept, weights
     # Of each state of the next cell: the mass that follows it; of the jump: its first moments.
     widest: Whole = 1
     for c in range(first, n + 1):

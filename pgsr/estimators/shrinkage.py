@@ -34,7 +34,7 @@ from pgsr.estimators.kernels_isotonic import (
 )
 from pgsr.estimators.kernels_paths import (
     MIXED_IN,
-    Room,
+    PathBuffers,
     adapt_to_region,
     density_variance,
     fit_alikeness,
@@ -434,7 +434,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
     spread, heard = np.empty((tree.n_nodes, n)), np.zeros((tree.n_nodes, n), dtype=np.float32)
     ratio, of_paths = np.full((tree.n_nodes, n), UNKNOWN, dtype=np.float32), np.empty(n)
     density, of_density, alike, doubt = np.empty(n), np.empty(n), np.full(n, 4.0), np.zeros(n)
-    clustering, room = 0.0, Room(np.empty(16 * n), np.empty(16 * n))
+    clustering, buffers = 0.0, PathBuffers(np.empty(16 * n), np.empty(16 * n))
     for level in range(tree.n_levels):
         here = tree.columns(level)
         scale = sqrt(answers.variance(level) / 2.0)
@@ -495,7 +495,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 variance[r],
                 spread[r],
                 of_paths,
-                room,
+                buffers,
             )
             ratio[r, first:] = of_paths[first:]
             prior = expected + expected * expected / alike

@@ -17,7 +17,7 @@ from pgsr.estimators import (
     ColumnsAndRows,
     CountPosterior,
     Differences,
-    Room,
+    PathBuffers,
     RowsDesign,
     Siblings,
     TreeLeastSquares,
@@ -52,7 +52,7 @@ from tests.oracles.group_sizes import (
     path_posterior_by_enumeration,
 )
 
-ROOM = Room(np.empty(1), np.empty(1))
+BUFFERS = PathBuffers(np.empty(1), np.empty(1))
 """Of all examples: what one region leaves must not reach the next."""
 TREES = ([[-1]], [[-1], [0]], [[-1], [0, 0, 0]], [[-1], [0, 0], [0, 0, 1]], [[-1], [0], [0, 0], [0, 1, 1]])
 
@@ -348,7 +348,7 @@ def test_the_posterior_is_that_of_all_paths(n, total, seed, data):
         variance,
         spread,
         ratio,
-        ROOM,
+        BUFFERS,
     )
     factors = None if begin < 0 else (begin, large)
     due = path_posterior_by_enumeration(answers, columns, rows, total, expected, alike, scale, factors)
