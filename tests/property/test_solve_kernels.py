@@ -13,6 +13,7 @@ from tests.oracles.structured_step_twin import StepPoint, admm_step, structured_
 from tests.property.test_extend_stage import random_stage
 from topdown.solve import (
     gram,
+    group_sums,
     has_negative_cycle,
     leave_gap,
     occurring,
@@ -77,6 +78,20 @@ def test_codes_are_counted_as_sorting_would(codes: list[int]) -> None:
     found, number = np.unique(here, return_inverse=True)
     np.testing.assert_array_equal(present, found)
     np.testing.assert_array_equal(place, number)
+
+
+@given(st.integers(0, 100_000))
+@settings(max_examples=300, deadline=None)
+def test_rows_are_added_by_group_in_their_order(seed: int) -> None:
+    """Another order would round otherwise, and a release would have other bytes than when it was made."""
+    rng = np.random.default_rng(seed)
+    n, n_groups = int(rng.integers(0, 20)), int(rng.integers(0, 5))
+    group = rng.integers(-1, n_groups, size=n)
+    table = rng.normal(size=(n, 3)) * 10.0 ** rng.integers(-6, 7, size=(n, 3))
+    for values in (table, table.T.copy().T, np.rint(table).astype(np.int64)):
+        expected = np.zeros((n_groups, 3), dtype=values.dtype)
+        np.add.at(expected, group[group >= 0], values[group >= 0])
+        np.testing.assert_array_equal(group_sums(values, group, n_groups), expected)
 
 
 @given(st.integers(0, 100_000))

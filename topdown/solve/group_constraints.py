@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Floats, Ints
 from topdown.model import NO_LIMIT, refines
+from topdown.solve.kernels_shared import add_by_group
 
 Number = TypeVar("Number", np.int64, np.float64)
 
@@ -258,9 +259,11 @@ def occurring(codes: Ints) -> tuple[Ints, Ints]:
 
 
 def group_sums(values: NDArray[Number], group: Ints, n_groups: int) -> NDArray[Number]:
-    """Add the rows of `values` by group; rows with group -1 are left out."""
-    out = np.zeros((n_groups, values.shape[1]), dtype=values.dtype)
-    if n_groups:
+    """Add the rows of `values` by group, one after the other; rows with group -1 are left out."""
+    out: NDArray[Any] = np.zeros((n_groups, values.shape[1]), dtype=values.dtype)
+    if values.dtype == np.float64:
+        add_by_group(np.ascontiguousarray(group), np.ascontiguousarray(values), out)
+    elif n_groups:
         inside = group >= 0
         np.add.at(out, group[inside], values[inside])
     return out

@@ -68,6 +68,16 @@ def linear_term(labels: IntTable, offsets: Ints, weights: Floats, answers: Short
     return filled
 
 
+def add_by_group(group: Ints, values: FloatTable, out: FloatTableOut) -> None:
+    """Add each row of values, (n, m), to the row of `out` that `group` names, one after the other; -1 names none."""
+    n_groups, m = out.shape[0], values.shape[1]
+    for c in range(values.shape[0] if n_groups else 0):
+        g = group[c]
+        if g >= 0:
+            for j in range(m):
+                out[g, j] += values[c, j]
+
+
 def separating_weight(labels: IntTable, weights: Floats) -> float:
     """Return the weight of all queries that put no two rows in one answer: H is at least so much times the identity.
 
