@@ -36,6 +36,7 @@ FEW_WRONG = (
 REPEATS = 2  # of one guess: each brings a damped multiplier a million times closer
 MOST_SYSTEMS = 20_000_000  # entries of the systems of all children together, in lattice form
 OPEN_PERSONS = 1e-9  # entries of the starting table below this are taken for zeros
+CHEAP_STEPS = 20  # of ADMM: what a guess may cost to be cheap
 
 
 def is_split(problem: Problem) -> bool:
@@ -50,6 +51,13 @@ def is_split(problem: Problem) -> bool:
 def is_root(problem: Problem) -> bool:
     """Tell whether it takes a problem as a root: one table with one optimum, not too large, without soft rules."""
     return problem.shape[1] == 1 and _has_one_optimum(problem)
+
+
+def is_cheap(problem: Problem, z: Floats) -> bool:
+    """Tell whether a guess near a table costs no more than `CHEAP_STEPS` steps: it is cubic in the rows a child has."""
+    n, m = problem.shape
+    free = np.count_nonzero(z > OPEN_PERSONS, axis=0).astype(np.float64)
+    return float((free**3).sum()) + n**3 <= CHEAP_STEPS * 2 * n * n * m
 
 
 def _has_one_optimum(problem: Problem) -> bool:

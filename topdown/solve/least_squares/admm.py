@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from topdown.arrays import Floats
-from topdown.solve.least_squares.active_set import finish_newton, is_root, is_split
+from topdown.solve.least_squares.active_set import finish_newton, is_cheap, is_root, is_split
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
 from topdown.solve.least_squares.problem import Problem, Solution, largest_along
 from topdown.solve.least_squares.structured import Structured
 
 TOLERANCE_PERSONS, TIGHTEST_PERSONS = 1e-7, 1e-11  # of both residuals, when the optimality check is asked
-# Steps after which Newton's method is tried, when most splits have the zeros they end with; the next try is so many
+# Steps after which Newton's method is tried, twice as many where its guesses are not cheap; the next try is so many
 # times later. Splits of few rows take steps so cheaply that Newton's systems cost more for long.
 FIRST_FINISH, SMALL_FINISH, LATER_FINISH = 80, 400, 4
 SMALL_ROWS = 96
@@ -138,7 +138,7 @@ def run(
             best = _better(problem, best, point)
             if best[1] <= TARGET_PERSONS:
                 return best
-        if taken >= finish:
+        if taken >= (finish if is_cheap(problem, at.z) else 2 * finish):
             finish *= LATER_FINISH
             point, residual = finish_newton(problem, step.solution(at, rho, taken))
             if residual <= TARGET_PERSONS:

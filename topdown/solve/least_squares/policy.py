@@ -1,8 +1,8 @@
 """What is tried in turn: without bounds, with them, interior points; a linear program tells what has no table.
 
 A root is solved by Newton's method where it has a way to (`active_set.py`), a split by ADMM. Where ADMM has taken many
-steps Newton's method is tried from where it is, and again after more. With bounds it is tried first on all but small
-splits, from the optimum without them: few entries change.
+steps Newton's method is tried from where it is, and again after more. With bounds it is tried first, from the optimum
+without them, where splits are not small and its guesses are cheap: few entries change.
 
 Soft rules: a problem is solved without them first. If its estimate breaks one it is solved again with all of them at a
 price; if that does not come to an optimum soon, what cannot be kept is found by a linear program and given up exactly;
@@ -23,7 +23,7 @@ from topdown.solve.backends.quadratic_solvers import solve_by_backend
 from topdown.solve.backends.scipy_programs import minimise_linear
 from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
-from topdown.solve.least_squares.active_set import finish_newton, is_root, is_split, solve_root
+from topdown.solve.least_squares.active_set import finish_newton, is_cheap, is_root, is_split, solve_root
 from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep, solve_small
 from topdown.solve.least_squares.interior_point import feasible_set
 from topdown.solve.least_squares.lattice_step import LatticeStep
@@ -113,7 +113,7 @@ def _by_newton_or_admm(
         found = (root, residual_persons(problem, root, strict=True)) if root else None
     elif is_root(problem) and not isinstance(quadratic, LatticeQuadratic):
         found = solve_root(problem)
-    elif near and problem.shape[0] > admm.SMALL_ROWS and is_split(problem):
+    elif near and problem.shape[0] > admm.SMALL_ROWS and is_split(problem) and is_cheap(problem, near.z):
         found = finish_newton(problem, near)
     if found and found[1] <= TARGET_PERSONS:
         return found
