@@ -227,7 +227,7 @@ os.register_at_fork(after_in_child=lambda: time.sleep(_births["seconds"]))
 
 def sleep_long(shared: Table, n: int) -> int:
     """Work for longer than anybody waits."""
-    time.sleep(20)
+    time.sleep(200)
     return n
 
 
@@ -242,7 +242,7 @@ def test_a_worker_that_is_stopped_as_it_starts_stops(monkeypatch: pytest.MonkeyP
                 pass
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 100
 
 
 def _failing_after_one() -> Iterator[int]:
@@ -259,4 +259,4 @@ def test_collections_leave_what_is_inherited_alone() -> None:
     before = gc.get_freeze_count()  # of what was loaded before the first test
     with Forked(SHARED, 1) as workers:
         assert next(workers.map(_frozen, [0])) > before + len(gc.get_objects()) // 2
-    assert gc.get_freeze_count() == before
+    assert gc.get_freeze_count() <= before  # what was frozen may be freed

@@ -49,7 +49,7 @@ def main() -> None:
         before = whole_parts(folder)
         n_kills = int(killed)
         if twice and killed:
-            n_kills += run(folder, random.randrange(1, 40), workers)
+            n_kills += run(folder, random.Random(step).randrange(1, 40), workers)
             before = whole_parts(folder)
         run(folder, 0, workers)
         after = whole_parts(folder)

@@ -23,12 +23,13 @@ from tests.helpers.depth import repeats
 from tests.helpers.killed import trials
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import write_census
+from tests.helpers.stopped import wait_until_handled
 from topdown.practice.synth import synth
 from topdown.privacy.ledger import Begun, read_ledger
 from topdown.process import STOP_SIGNALS
 
 ROOT = Path(__file__).resolve().parents[2]
-EARLIEST, LONGEST = 0.15, {"select": 2.0, "generate": 6.0, "plan": 0.8}
+LONGEST = {"select": 2.0, "generate": 6.0, "plan": 0.8}
 COMMANDS = {
     "select": (
         "select",
@@ -68,7 +69,8 @@ def stopped(folder: Path, command: str, random: Random, *more: str) -> tuple[int
         preexec_fn=lambda: [signal.signal(number, signal.SIG_DFL) for number in STOP_SIGNALS],
     )
     number = random.choice(STOP_SIGNALS)
-    time.sleep(random.uniform(EARLIEST, LONGEST[command]))
+    wait_until_handled(process)
+    time.sleep(random.uniform(0, LONGEST[command]))
     for _ in range(random.choice((1, 1, 2))):
         process.send_signal(number)
         time.sleep(random.uniform(0, 0.05))

@@ -18,6 +18,7 @@ import pytest
 from pgsr.cli import main as pgsr
 from tests.helpers import attacked_land
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.stopped import wait_until_handled
 from topdown.practice.synth import synth
 from topdown.privacy.ledger import read_ledger
 
@@ -126,6 +127,7 @@ def test_killed_at_any_time(tmp_path: Path, programs: list[Program], first: int)
         for _ in range(kills):
             begun = (folder / "out").exists() and any((folder / "out").iterdir())
             process = _start(folder, (*program.command, *(["--resume"] if begun else [])))
+            wait_until_handled(process)
             time.sleep(random.uniform(0.3, 1.0) * program.longest)
             killed_worker = _kill(process, random)
             code, errors = _finish(process)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +24,7 @@ from topdown.progress import silent
 
 KILLER = Path(__file__).with_name("pgsr_killer.py")
 LEVELS = ["nation", "state"]
-PGSR = [sys.executable, "-m", "pgsr.cli"]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def check(found: list[dict]) -> None:
@@ -230,6 +229,19 @@ def test_a_part_that_was_begun_and_lost_is_charged_again_and_said(tmp_path):
     assert caught.value.code == "B004"
 
 
+STOPPED_AT_A_PART = """
+import os, sys
+from pgsr.cli import main
+from tests.helpers.changes_on_disk import watch
+number = int(sys.argv.pop(1))
+def stop(event, path):
+    if event == "os.mkdir" and path.endswith("level3"):
+        os.kill(os.getpid(), number)
+watch(stop)
+sys.exit(main())
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_a_stopped_process_says_what_is_spent(tmp_path, capsys, number):
     """SIGTERM from a batch system ended a run without a word and tore a part, which was charged again."""
@@ -241,16 +253,12 @@ def test_a_stopped_process_says_what_is_spent(tmp_path, capsys, number):
         'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = 4\nepsilon = "1/2"\nout = "out"\n'
     )
     assert main(["ledger", "new", str(run), "-q"]) == 0
-    process = subprocess.Popen(
-        [*PGSR, "release", str(run), "--yes", "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    ended = subprocess.run(
+        [sys.executable, "-c", STOPPED_AT_A_PART, str(int(number)), "release", str(run), "--yes", "--json"],
+        capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("out/measurements/level3/*")) and time.monotonic() < deadline:
-        time.sleep(0.002)
-    process.send_signal(number)
-    document = json.loads(process.communicate(timeout=60)[0])
-    assert (process.returncode, document["code"], document["exit_code"]) == (130, "X130", 130)
+    document = json.loads(ended.stdout)
+    assert (ended.returncode, document["code"], document["exit_code"]) == (130, "X130", 130)
     assert ["this run spent", "epsilon 1/2; finished noise is kept: go on with --resume"] in document[
         "details"
     ]

@@ -1,7 +1,7 @@
 """Whole releases under new invariants and with the failsafe: files, certificate, and what verify says of them."""
 
 import json
-import time
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -249,9 +249,9 @@ def test_rhode_island_with_exact_block_populations(tmp_path: Path) -> None:
     names = {"levels": (), "answers": RunFileAnswers(registry=tmp_path)}  # the data are only read
     text = run_file_text("pl94", settings, DATA / "persons.csv.gz", DATA / "blocks.csv.gz", run, **names)
     run.write_text(text.replace('invariants = "pl94_2020"', 'invariants = "pl94_block_population"'))
-    start = time.monotonic()
+    start = sum(os.times()[:4])
     made = generate_release(prepare(with_ledger(run)), tmp_path / "release", RunOptions(workers=2))
-    assert time.monotonic() - start <= 120
+    assert sum(os.times()[:4]) - start <= 120  # CPU seconds, workers included
     assert made.checks.ok
     assert made.n_failsafe == 0
     assert made.checks.check("exact statistics").n_checked == 25_181

@@ -1,10 +1,14 @@
-"""Programs that get a signal at their n-th import: a moment that is the same in every run."""
+"""Programs that get a signal: at their n-th import, or at any time once they handle it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+from topdown.process import STOP_SIGNALS
 
 _HOOK = """
 import os, sys
@@ -56,3 +60,13 @@ def stopped_at_import(
             signal.signal(each, signal.SIG_DFL) for each in signal.Signals if each in (1, 2, 15)
         ],
     )
+
+
+def wait_until_handled(process: subprocess.Popen) -> None:
+    """Wait until a program handles every stop, or has ended: before, a stop ends it as the system does."""
+    wanted = sum(1 << (number - 1) for number in STOP_SIGNALS)
+    while process.poll() is None:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        if int(re.search(r"^SigCgt:\s+(\w+)$", status, re.MULTILINE)[1], 16) & wanted == wanted:
+            return
+        time.sleep(0.002)

@@ -61,6 +61,5 @@ def typed(folder: Path, *arguments: object, answers: Sequence[str] = (), program
                 answered = shown.count(b"> ")
                 os.write(here, left.pop(0).encode() + b"\n")
         os.close(here)
-        if process.wait(timeout=10) is None:
-            process.kill()
+        process.wait(timeout=60)
     return Session(process.returncode, shown.decode(errors="replace"), silence)
