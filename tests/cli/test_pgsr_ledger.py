@@ -32,6 +32,7 @@ def test_the_ledger_is_made_once_and_named(practice, capsys):
     for command in (["ledger", "new"], ["release", "--yes"]):
         code, _, err = run_pgsr(capsys, *command, practice / "run.toml")
         assert (code, "error[B011]" in err) == (2, True)
+        assert ("make it, once" in err) == (command[0] == "release")  # who has just tried gets other advice
     assert not (practice / "release").exists()
 
 

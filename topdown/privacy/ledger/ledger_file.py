@@ -390,7 +390,12 @@ def make_or_find_ledger(
     there = read_ledger(place.path)
     if there.opened is None:
         if place.id:
-            raise ledger_missing(place.path, place.binding.data_set)
+            raise BudgetError(
+                f"ledger {place.id} of {place.binding.data_set!r} is named, but there is none at {place.path}",
+                code="B011",
+                file=str(place.path),
+                fix="put the ledger back where it was; a data set has one ledger, made once",
+            )
         return create_ledger(place, disk, limits=limits, instead_of=instead_of)
     found = replace(place, id=place.id or there.opened.ledger)
     check_ledger(found, there)
