@@ -347,7 +347,7 @@ class _GroupSizes:
         return answers_bytes(plan, noisy, level, "")
 
 
-def refuse_unverifiable(plan: Prepared, report: Report = silent) -> None:
+def refuse_unverifiable(plan: Prepared, report: Report) -> None:
     """Refuse a plan whose estimator stops, whose files cannot be written or whose certificate would not verify.
 
     Raises:
@@ -376,6 +376,7 @@ def refuse_unverifiable(plan: Prepared, report: Report = silent) -> None:
     )
     if not found.ok:
         raise _refused(found.kept[0].text)
+    report(Event("preflight", 2, 2))
 
 
 def refuse_unstatable(lines: bytes, ledger: Path, charge: NoiseCharge) -> None:
@@ -467,7 +468,6 @@ def release(
     refuse_inside(folder, "out", (place.path, place.registry_folder, *source.files))
     refuse_needed(place.path, "ledger", source.files)
     refuse_unverifiable(prepared, report)
-    report(Event("preflight", 2, 2))
     approve(prepared)
     return run_release(prepared, prepared.truth(leaves), place, folder, policy, report, disk or Disk())
 

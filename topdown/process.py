@@ -175,10 +175,10 @@ def hold_stops() -> Iterator[None]:
 
 
 @contextmanager
-def hear_stops() -> Iterator[None]:
+def allow_stops() -> Iterator[None]:
     """Raise stops within a block that holds them back, one that came before too; outside the main thread do nothing.
 
-    A program hears them in its command alone: what it says of how that ended is said whole.
+    A program allows them in its command alone: what it says of how that ended is said whole.
     """
     if not _in_main_thread():
         yield

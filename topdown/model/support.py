@@ -32,7 +32,8 @@ def base_labels(schema: Schema, base: Schema, names: dict[str, str]) -> Ints:
 _SORTED_AS_MARKED = 300  # answers that are looked through in the time in which one label is sorted
 
 
-_Step = tuple[int, int | None, NDArray[np.int32]]
+_Derivation = tuple[int, int | None, NDArray[np.int32]]
+"""Of one query: its place, the place of a finer one (None: the cells themselves), and its answer for each of those."""
 
 
 @final
@@ -59,7 +60,7 @@ class Support:
         self._first = np.searchsorted(of_cell[self._order], np.arange(levels[0].n_cells + 1))
         self._queries: dict[str, Query] = {}
         self._marks: dict[int, NDArray[np.bool_]] = {}
-        self._finer_first: dict[tuple[str, ...], list[_Step]] = {}
+        self._derivations_of: dict[tuple[str, ...], list[_Derivation]] = {}
         self._lengths: dict[tuple[int, tuple[str, ...]], Ints] = {}
 
     @cached_property
@@ -95,19 +96,16 @@ class Support:
     def listed(self, queries: tuple[Query, ...], cells: Ints) -> list[Ints]:
         """Return the answers that some cells have, increasing, of each query."""
         found = [cells] * len(queries)
-        for query, finer, labels in self._looked_through(queries):
+        for at, finer, labels in self._derivations(queries):
             answers = labels[cells if finer is None else found[finer]]
-            found[query] = self._distinct(answers, queries[query].n_answers)
+            found[at] = self._distinct(answers, queries[at].n_answers)
         return found
 
-    def _looked_through(self, queries: tuple[Query, ...]) -> list[_Step]:
-        """Return for each query, finer ones first, its place, that of a finer one, and its answer for each of those.
-
-        A query without a finer one is read off the cells (None), which are more.
-        """
+    def _derivations(self, queries: tuple[Query, ...]) -> list[_Derivation]:
+        """Return how the answers of each query follow from those of a finer one, finer queries first."""
         names = tuple(query.name for query in queries)
-        if names not in self._finer_first:
-            steps: list[_Step] = []
+        if names not in self._derivations_of:
+            steps: list[_Derivation] = []
             for at in sorted(range(len(queries)), key=lambda at: -queries[at].n_answers):
                 query = queries[at]
                 finer = next((step[0] for step in reversed(steps) if queries[step[0]].refines(query)), None)
@@ -116,8 +114,8 @@ class Support:
                     labels = np.zeros(queries[finer].n_answers, dtype=np.int32)
                     labels[queries[finer].labels] = query.labels
                 steps.append((at, finer, labels))
-            self._finer_first[names] = steps
-        return self._finer_first[names]
+            self._derivations_of[names] = steps
+        return self._derivations_of[names]
 
     def _distinct(self, answers: NDArray[np.int32], n_answers: int) -> Ints:
         if len(answers) * _SORTED_AS_MARKED < n_answers:

@@ -34,7 +34,7 @@ from topdown.app.screens.text_layout import (
 )
 from topdown.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USER, InternalError, TopdownError
 from topdown.process import (
-    hear_stops,
+    allow_stops,
     hold_stops,
     let_command_end,
     signals_as_interrupt,
@@ -324,7 +324,7 @@ def _code_of(
     call: Callable[[], object], stopped: Callable[[BaseException], int], failed: Callable[[Exception], int]
 ) -> int:
     try:
-        with hear_stops():
+        with allow_stops():
             result = call()
     except ReaderLeftError:
         raise

@@ -25,14 +25,10 @@ from topdown.solve.least_squares.kernels_admm import project_segments
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
 from topdown.solve.least_squares.problem import Dense, LatticeQuadratic, PerChild, Problem, Solution
 
-MOST_GUESSES, CHANCES = (
-    60,
-    4,
-)  # in all; those that may have no fewer wrong entries before one is exchanged at a time
+# Guesses in all, and those that may have no fewer wrong entries before one is exchanged at a time.
+MOST_GUESSES, CHANCES = 60, 4
 DAMPING = 1e-6  # of multipliers, relative to the inverse of the largest curvature
-FEW_WRONG = (
-    8  # entries and limits up to which the optimality check is asked: rounding error alone may leave some
-)
+FEW_WRONG = 8  # entries and limits up to which the optimality check is asked: rounding may leave some
 REPEATS = 2  # of one guess: each brings a damped multiplier a million times closer
 MOST_SYSTEMS = 20_000_000  # entries of the systems of all children together, in lattice form
 OPEN_PERSONS = 1e-9  # entries of the starting table below this are taken for zeros

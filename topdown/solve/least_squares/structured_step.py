@@ -25,7 +25,7 @@ from topdown.solve.least_squares.structured import (
     summing_matrix,
 )
 
-CHUNK = 16
+CHUNK = 16  # rows that are prepared at once: more take memory, and are no faster
 
 
 def build_tree(chain: NestedAnswers, n: int, rho: float) -> Tree:
