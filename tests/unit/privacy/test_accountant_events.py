@@ -281,12 +281,35 @@ def test_never_below_the_exact_delta(
 
 def direct(parts: list[tuple[FiniteLoss, int]], epsilon: Fraction) -> Fraction:
     """Sum (p - e^epsilon p')+ over all joint outcomes, with e^epsilon from above: at most the exact delta."""
+    growth = exp_bounds(epsilon)[1]
+    return sum((max(p - growth * q, Fraction(0)) for p, q in joint_outcomes(parts)), Fraction(0))
+
+
+def joint_outcomes(parts: list[tuple[FiniteLoss, int]]) -> list[tuple[Fraction, Fraction]]:
+    """Write out all joint outcomes with their two probabilities."""
     joint = [(Fraction(1), Fraction(1))]
     for event, count in parts:
         for _ in range(count):
             joint = [(p * a, q * b) for p, q in joint for a, b in event.outcomes if p * a or q * b]
-    growth = exp_bounds(epsilon)[1]
-    return sum((max(p - growth * q, Fraction(0)) for p, q in joint), Fraction(0))
+    return joint
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(pairs(), st.integers(1, 2)), min_size=1, max_size=2),
+    st.fractions(0, 1, max_denominator=50),
+)
+def test_trade_off_contains_that_of_the_best_test(
+    parts: list[tuple[FiniteLoss, int]], alpha: Fraction
+) -> None:
+    """The lemma of Neyman and Pearson gives it as a fraction; an end rounded inwards would leave it out."""
+    left, misses = alpha, Fraction(1)
+    for p, q in sorted(joint_outcomes(parts), key=lambda o: (not o[1], o[1] and o[0] / o[1]), reverse=True):
+        share = Fraction(1) if q <= left else left / q
+        left, misses = left - share * q, misses - share * p
+    composed = ComposedEvent(tuple(Repeated(event, count) for event, count in parts))
+    (box,) = Mixture(composed).trade_off_curve([alpha])
+    assert box.lower <= misses <= box.upper
 
 
 @pytest.mark.parametrize("event", [RANDOMISED, REVEALING])

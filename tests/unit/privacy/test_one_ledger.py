@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, reduce
 from pathlib import Path
@@ -321,6 +322,15 @@ def test_a_charge_that_says_nothing_of_the_ledgers_change_is_refused(disk, bound
         with pytest.raises(BudgetError) as error:
             ledger.intent(one, ENOUGH)
         assert (error.value.code, disk.read(PATH)) == ("B021", before)
+
+
+@pytest.mark.parametrize(
+    "missing", [{"laws": ()}, {"covers": ()}, {"covers": ("block",)}, {"journal": ""}, {"neighbours": ""}]
+)
+def test_a_charge_that_leaves_something_out_is_not_made(missing):
+    """A record of the ledger that names no noise, level, journal or relation would bind nobody."""
+    with pytest.raises(ValueError, match="intent"):
+        replace(intent("gaussian"), **missing)
 
 
 def test_two_steps_of_group_sizes_are_not_two_changes_apart():
