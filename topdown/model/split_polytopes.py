@@ -444,8 +444,10 @@ def split_constraints(
         return tuple(reason for reason, is_there in asked.items() if is_there)
 
     exact = margins.by_level(geography, unit_depth)
+    is_open = tuple(_no_rows(level) for level in system.open)
+    lower = tuple(_no_rows(level) for level in system.lower)
     form = SplitForm(
-        _of_no_node(system),
+        replace(system, open=is_open, lower=lower, caps=_no_rows(system.caps)),
         partition,
         tuple(needed(depth) for depth in range(leaf + 1)),
         not capped,
@@ -484,12 +486,6 @@ def public_constraints(
 
 def _unknown_answers(table: MergedTable, n_nodes: int) -> NodeAnswers:
     return NodeAnswers(table.labels, np.zeros((n_nodes, len(table.sources)), dtype=np.int64))
-
-
-def _of_no_node(system: ConstraintSystem) -> ConstraintSystem:
-    is_open = tuple(_no_rows(level) for level in system.open)
-    lower = tuple(_no_rows(level) for level in system.lower)
-    return replace(system, open=is_open, lower=lower, caps=_no_rows(system.caps))
 
 
 def _no_rows(rows: NDArray[Row]) -> NDArray[Row]:

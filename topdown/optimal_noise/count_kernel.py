@@ -286,7 +286,8 @@ def best_kernel(question: CountQuestion) -> BestKernel:
         NoSolutionError: no kernel keeps the caps, or the solver gave up.
         InternalError: X055, X056, if what the solver says does not pass the exact checks.
     """
-    losses = _table(question)
+    counts = range(question.top + 1)
+    losses = tuple(tuple(question.cost(n, y) for y in counts) for n in counts)
     shares = (Fraction(1),) * (question.top + 1) if question.worst_case else question.shares
     program = CoupledLP(
         costs=tuple(tuple(w * c for c in row) for w, row in zip(shares, losses, strict=True)),
@@ -327,11 +328,6 @@ def kernel_baselines(question: CountQuestion, law: Mapping[int, Fraction]) -> di
     }
     constants = [question.judged(constant_costs(top, y, cost)) for y in range(top + 1)]
     return {"constant": min(constants), **{name: question.judged(rows) for name, rows in found.items()}}
-
-
-def _table(question: CountQuestion) -> tuple[tuple[Fraction, ...], ...]:
-    counts = range(question.top + 1)
-    return tuple(tuple(question.cost(n, y) for y in counts) for n in counts)
 
 
 def _row_losses(kernel: Kernel, losses: Sequence[Sequence[Fraction]]) -> list[Fraction]:

@@ -41,7 +41,9 @@ def optimal_law(ask: NoiseRequest) -> OptimalLaw:
     Raises: ConfigError (C155) if it would need too many values, InternalError (X051, X052) if no law could be proved.
     """
     radius = _first_radius(ask)
-    by_tails = ask.sensitivity == 1 and ask.loss.even and _rises(ask)
+    # an even loss that does not fall anywhere in |x|
+    values = [ask.loss.at(x) for x in range(ask.loss.settled + 2)]
+    by_tails = ask.sensitivity == 1 and ask.loss.even and all(a <= b for a, b in pairwise(values))
     if radius > _MOST_TAILS or not (by_tails or _rows(ask, radius) <= _MOST_ROWS):
         raise ConfigError(
             f"this noise would need some {2 * radius:,} values, too many to prove anything",
@@ -64,12 +66,6 @@ def optimal_law(ask: NoiseRequest) -> OptimalLaw:
         code="X052",
         fix="a larger delta or a smaller epsilon is easier; please report ordinary numbers",
     )
-
-
-def _rises(ask: NoiseRequest) -> bool:
-    """Tell whether an even loss does not fall anywhere in |x|."""
-    values = [ask.loss.at(x) for x in range(ask.loss.settled + 2)]
-    return all(a <= b for a, b in pairwise(values))
 
 
 def _by_tails(ask: NoiseRequest) -> tuple[Sequence[Fraction], int, Certificate]:

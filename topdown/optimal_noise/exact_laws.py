@@ -116,7 +116,8 @@ def whole_weights(masses: Sequence[Fraction], first: int, ask: NoiseRequest) -> 
         mixed += other * strict[value + radius] if -radius <= value <= radius else 0
         weights.append(mixed // whole)
     weights[-left] += (1 << LAW_BITS) - sum(weights)
-    return _trimmed(left, weights)
+    held = [k for k, weight in enumerate(weights) if weight]
+    return left + held[0], tuple(weights[held[0] : held[-1] + 1])
 
 
 def _share(near: Sequence[int], strict: Sequence[int], n_values: int, ask: NoiseRequest) -> Fraction:
@@ -137,12 +138,6 @@ def _share(near: Sequence[int], strict: Sequence[int], n_values: int, ask: Noise
         )
     # a share of 64 bits, rounded up: more of a strict law is never less private
     return Fraction(-(-share.numerator * (1 << 2 * LAW_BITS) // share.denominator), 1 << 2 * LAW_BITS)
-
-
-def _trimmed(first: int, weights: list[int]) -> tuple[int, tuple[int, ...]]:
-    """Leave out values of weight 0 at both ends."""
-    held = [k for k, weight in enumerate(weights) if weight]
-    return first + held[0], tuple(weights[held[0] : held[-1] + 1])
 
 
 _GRID_BITS = 256

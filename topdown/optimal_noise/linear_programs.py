@@ -205,7 +205,11 @@ class CompactLP:
         rows: list[Row] = []
         for k, (number, shift, cell) in enumerate(self.excesses):
             entries = [(self.column(cell), one), (self.column(cell - shift), against[number])]
-            rows.append((_joined([*entries, (first + k, minus)]), zero))
+            found: dict[int, Fraction] = {}
+            for column, value in [*entries, (first + k, minus)]:
+                if column is not None:
+                    found[column] = found[column] + value if column in found else value
+            rows.append((tuple(found.items()), zero))
         sums = [(number, shift) for number in range(len(self.limits)) for shift in self.shifts]
         for k, (number, _) in enumerate(sums):
             start = first + k * n_inner
@@ -229,15 +233,6 @@ class CompactLP:
         """Return the mass of each cell, from the columns of a solution."""
         columns = (self.column(cell) for cell in range(self.n_cells))
         return tuple(solution[c] for c in columns if c is not None)
-
-
-def _joined(entries: Sequence[tuple[int | None, Fraction]]) -> tuple[tuple[int, Fraction], ...]:
-    """Add up the coefficients of one column; a cell outside the window has none."""
-    found: dict[int, Fraction] = {}
-    for column, value in entries:
-        if column is not None:
-            found[column] = found[column] + value if column in found else value
-    return tuple(found.items())
 
 
 _UNIT = 1 << 50  # multipliers are rounded to this many parts: they need not be exact, only used exactly

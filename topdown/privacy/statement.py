@@ -247,7 +247,8 @@ def attack_sentence(times: int, claim: Claim = EVERYTHING, words: StatementWords
     """Return the sentence an official can quote, of an attacker who is right at most so many times in 100."""
     exact = claim.exact if claim.status == "conditional" else ()
     reader = f"Someone who reads only {words.reads}"
-    return claim.stated(words.unit).sentence(reader, words.unit, _conditions(exact, words), times)
+    parts = [f"what is exact ({', '.join(exact)})"] * bool(exact) + ["the public facts"] * words.public_facts
+    return claim.stated(words.unit).sentence(reader, words.unit, " and ".join(parts), times)
 
 
 def accuracy_percent(best_guess: Enclosure) -> int:
@@ -274,15 +275,6 @@ def usual_conversions(rho: Fraction, deltas: Iterable[Threshold]) -> Document:
             math.sqrt(float(2 * rho)), zcdp.log_ratio(delta_of(delta), Fraction(1))
         )
     return {**columns, "gaussian_note": COMPARISON_NOTE}
-
-
-def _conditions(exact: Sequence[str], words: StatementWords) -> str:
-    parts = []
-    if exact:
-        parts.append(f"what is exact ({', '.join(exact)})")
-    if words.public_facts:
-        parts.append("the public facts")
-    return " and ".join(parts)
 
 
 def _attribute_row(

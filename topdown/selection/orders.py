@@ -54,7 +54,8 @@ def cover_order(data: Covering, most_records: int, plan: Subsampling, chance: Ch
     """
     asked = thresholds(data.items, most_records, plan)
     score = CoverScore(data.sampled(chance.keep(data.n_records, plan.rate)))
-    return Selection(_swept(score, data.items, asked, plan.base, chance), plan.event)
+    accepted = [item for _, item in repeated_threshold(score, asked, data.items, plan.base, chance)]
+    return Selection((*accepted, *(item for item in range(data.items) if item not in accepted)), plan.event)
 
 
 def cover_order_by_choices(data: Covering, plan: Subsampling, chance: Chance) -> Selection:
@@ -120,13 +121,6 @@ def check_share(value: object, name: str) -> None:
             code="C193",
             fix="give e.g. Fraction(9, 10)",
         )
-
-
-def _swept(
-    score: CoverScore, items: int, asked: list[int], base: Fraction, chance: Chance
-) -> tuple[int, ...]:
-    accepted = [item for _, item in repeated_threshold(score, asked, items, base, chance)]
-    return (*accepted, *(item for item in range(items) if item not in accepted))
 
 
 @dataclass(frozen=True)

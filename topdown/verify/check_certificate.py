@@ -243,6 +243,11 @@ def stamps(plan: PlanFile) -> list[str]:
 def expected_sections(session: Session) -> dict[str, Any]:
     """Return the sections of the certificate that the files determine, as JSON values."""
     plan = session.plan
+    paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
+    paths += ["measurements/exact.json", *part_paths(session)]
+    paths += session.cuts.paths(PERSONS, len(session.tree.names) - 1)
+    paths += session.carried
+    paths += [] if session.plan.measured is None else [MEASURED_PLAN]
     return {
         "plan_hash": plan.computed_hash,
         "stamps": stamps(plan),
@@ -252,7 +257,7 @@ def expected_sections(session: Session) -> dict[str, Any]:
             for r in session.results
             if r.name not in ("manifest", "privacy", "certificate", "stamps")
         ],
-        "files": _deciding_files(session),
+        "files": {path: session.sha256(path) for path in sorted(paths)},
     } | ({} if plan.measured is None else {"measured": msgspec.to_builtins(plan.measured)})
 
 
@@ -270,15 +275,6 @@ def unspent(plan: PlanFile) -> list[dict[str, str]]:
         | _delta_beside_loss(plan, budget * fraction(share))
         for name, share in plan.doc.unspent
     ]
-
-
-def _deciding_files(session: Session) -> dict[str, str]:
-    paths = ["plan.json", "ledger.jsonl", "solve.json", "public/geography.parquet", "public/leaves.parquet"]
-    paths += ["measurements/exact.json", *part_paths(session)]
-    paths += session.cuts.paths(PERSONS, len(session.tree.names) - 1)
-    paths += session.carried
-    paths += [] if session.plan.measured is None else [MEASURED_PLAN]
-    return {path: session.sha256(path) for path in sorted(paths)}
 
 
 COLUMNS = 112

@@ -89,7 +89,10 @@ def check_ledger(session: Session, out: Findings) -> str:
             out, "V022", "no intent of this plan is in the ledger", "noise was drawn without being charged"
         )
     commits = [c for c in ledger.commits if c.plan_hash == plan.measured_hash]
-    sealed = _measurements_sha256(session)
+    paths = [*part_paths(session), "measurements/exact.json"]
+    hashes = {path.removeprefix("measurements/"): session.sha256(path) for path in paths}
+    text = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(hashes.items()))
+    sealed = hashlib.sha256(text.encode("utf-8")).hexdigest()
     commit = sealing_commit(commits, sealed, named_journal(session))
     if not commits:
         _ledger_finding(
@@ -132,26 +135,22 @@ def _chain(session: Session, out: Findings) -> LedgerFile:
     check_order(ledger, out)
     first = ledger.lines[0]
     if isinstance(first, Opened):
-        _check_binding(session, first, out)
+        plan = session.plan
+        wanted = {
+            "data set": (plan.doc.release.data_set, first.data_set),
+            "unit of privacy": (plan.schema.unit, first.unit),
+        }
+        for what, (expected, found) in wanted.items():
+            if expected != found:
+                _ledger_finding(
+                    out, "V024", f"the ledger is of another {what}", "files were mixed", expected, found
+                )
+        for line in session.ledger.live:
+            speaks = speaks_of_unit(first.unit, line.neighbours, is_noise=not isinstance(line, Choice))
+            if not speaks or changes_needed(first.neighbours, line.neighbours) is None:
+                text = f"intent {line.seq} is about a relation that says nothing of the ledger's"
+                _ledger_finding(out, "V024", text, "losses of different meaning were added")
     return ledger
-
-
-def _check_binding(session: Session, first: Opened, out: Findings) -> None:
-    plan = session.plan
-    wanted = {
-        "data set": (plan.doc.release.data_set, first.data_set),
-        "unit of privacy": (plan.schema.unit, first.unit),
-    }
-    for what, (expected, found) in wanted.items():
-        if expected != found:
-            _ledger_finding(
-                out, "V024", f"the ledger is of another {what}", "files were mixed", expected, found
-            )
-    for line in session.ledger.live:
-        speaks = speaks_of_unit(first.unit, line.neighbours, is_noise=not isinstance(line, Choice))
-        if not speaks or changes_needed(first.neighbours, line.neighbours) is None:
-            text = f"intent {line.seq} is about a relation that says nothing of the ledger's"
-            _ledger_finding(out, "V024", text, "losses of different meaning were added")
 
 
 def check_order(ledger: LedgerFile, out: Findings) -> None:
@@ -160,7 +159,16 @@ def check_order(ledger: LedgerFile, out: Findings) -> None:
         _ledger_finding(
             out, "V024", "the ledger does not begin with its one opening line", "its beginning was cut off"
         )
-    _check_limits(ledger, out)
+    # every charge was checked against the limits that were in force
+    force: dict[str, str] = {}
+    for line in ledger.lines:
+        if isinstance(line, Opened | LimitChange):
+            force = limits_of(line)
+        elif isinstance(line, Charge):
+            force = force or limits_of(line)
+            if limits_of(line) != force:
+                text = f"intent {line.seq} was checked against another limit than that of the ledger"
+                _ledger_finding(out, "V024", text, "more may have been spent than was allowed")
     closed: set[int] = set()
     parts: set[tuple[type, int, str]] = set()
     for line in ledger.lines:
@@ -179,19 +187,6 @@ def check_order(ledger: LedgerFile, out: Findings) -> None:
                 text = f"line {line.seq} has a part that was drawn twice, or before it was begun"
                 _ledger_finding(out, "V024", text, "the ledger was altered")
             parts.add(once)
-
-
-def _check_limits(ledger: LedgerFile, out: Findings) -> None:
-    """Expect every charge to have been checked against the limits that were in force."""
-    force: dict[str, str] = {}
-    for line in ledger.lines:
-        if isinstance(line, Opened | LimitChange):
-            force = limits_of(line)
-        elif isinstance(line, Charge):
-            force = force or limits_of(line)
-            if limits_of(line) != force:
-                text = f"intent {line.seq} was checked against another limit than that of the ledger"
-                _ledger_finding(out, "V024", text, "more may have been spent than was allowed")
 
 
 def _check_charges(session: Session, intents: Sequence[int], journal: str, out: Findings) -> None:
@@ -251,14 +246,6 @@ def _planned_noise(plan: PlanFile, covers: tuple[str, ...]) -> list[_Charged]:
         if level.name in covers and level.n_measured
         for m in level.measurements
     )
-
-
-def _measurements_sha256(session: Session) -> str:
-    # As sha256sum would print it: one line a file, "hash  path", sorted by path inside measurements/.
-    paths = [*part_paths(session), "measurements/exact.json"]
-    hashes = {path.removeprefix("measurements/"): session.sha256(path) for path in paths}
-    text = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(hashes.items()))
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def _ledger_finding(

@@ -332,7 +332,8 @@ def check_privacy(session: Session, out: Findings) -> str:
         compare.same("V130", f"privacy.{key}", expected, stated.get(key))
     with compare.reading("V131", "privacy.usual"):
         _check_usual(compare, plan, total, stated["usual"])
-    own = _derived(session)
+    plans, facts = session.plans_below, session.facts_below
+    own = derive_privacy(session.plan, {p: (plans[p], facts[p]) for p in plans}, session.tree)
     _check_secrets(compare, plan, own, stated)
     with compare.reading("V136", "privacy.everything_released"):
         copy = session.plan.measured is not None
@@ -348,11 +349,6 @@ def check_privacy(session: Session, out: Findings) -> str:
         f"{said} as planned; {open_rows} of {len(own.changes)} secrets have a loss, the first at most "
         f"{stated['secrets'][0]['right_in_100']} right choices in 100, computed anew"
     )
-
-
-def _derived(session: Session) -> DerivedPrivacy:
-    plans, facts = session.plans_below, session.facts_below
-    return derive_privacy(session.plan, {p: (plans[p], facts[p]) for p in plans}, session.tree)
 
 
 def _check_usual(compare: Comparison, plan: PlanFile, loss: Fraction, stated: dict[str, Any]) -> None:

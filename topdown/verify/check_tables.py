@@ -83,7 +83,7 @@ def _csv_size(session: Session) -> int:
 def _csv_lines(session: Session) -> Iterator[tuple[bytes, int]]:
     schema = session.plan.schema
     names = ["geocode", *(a.name for a in schema.attributes)]
-    yield _csv_line(names), 1
+    yield (",".join(_csv_quoted(text) for text in names) + "\n").encode("utf-8"), 1
     labels = [[_csv_quoted(label) for label in a.group_labels] for a in schema.attributes]
     for areas in session.sections():
         population, geocodes = areas.population, areas.tree.geocodes[-1].to_pylist()
@@ -92,10 +92,6 @@ def _csv_lines(session: Session) -> Iterator[tuple[bytes, int]]:
         for row, (leaf, count) in enumerate(zip(leaves, counts, strict=True)):
             rest = ",".join(texts[value[row]] for texts, value in zip(labels, values, strict=True))
             yield f"{_csv_quoted(geocodes[leaf])},{rest}\n".encode(), count
-
-
-def _csv_line(texts: list[str]) -> bytes:
-    return (",".join(_csv_quoted(text) for text in texts) + "\n").encode("utf-8")
 
 
 def _csv_quoted(text: str) -> str:
@@ -232,7 +228,11 @@ def _compare_sums(
 def check_tables(session: Session, out: Findings) -> str:
     """Recompute every table from the microdata and compare all answers; no other table may be there."""
     session.looked("tables", out)
-    for path in sorted(_table_files_present(session) - table_paths(session)):
+    found = set()
+    for folder, _, names in os.walk(session.root / "tables"):
+        prefix = os.path.relpath(folder, session.root)
+        found |= {f"{prefix}/{name}" for name in names}
+    for path in sorted(found - table_paths(session)):
         out.add(
             Finding("V108", f"{path} is no table of this plan", file=path, why="it was not made by publish")
         )
@@ -292,11 +292,3 @@ def _check_table(
     elif query.name != "total" and table.numbers is None and (table.count == 0).any():
         row = int(np.flatnonzero(table.count == 0)[0]) + 1
         out.add(Finding("V109", f"{table.path} lists a zero", file=table.path, row=row))
-
-
-def _table_files_present(session: Session) -> set[str]:
-    found = set()
-    for folder, _, names in os.walk(session.root / "tables"):
-        prefix = os.path.relpath(folder, session.root)
-        found |= {f"{prefix}/{name}" for name in names}
-    return found

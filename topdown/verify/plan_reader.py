@@ -168,7 +168,14 @@ def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
     Raises: UnreadableError (V010) for what is no plan, has unknown keys, or is too large to check.
     """
     document = read_json(root, path, code, "topdown.plan", VERSION)
-    _check_size(document)
+    n_cells = 1
+    try:
+        for attribute in document["schema"]["attributes"]:
+            n_cells *= len(attribute["labels"])
+    except (KeyError, TypeError):
+        raise unreadable("V010", FILE, "has no schema") from None
+    if not 0 < n_cells <= MAX_CELLS:
+        raise unreadable("V010", FILE, f"has {n_cells:,} cells; this verifier reads at most {MAX_CELLS:,}")
     try:
         doc = msgspec.convert(document, Plan, strict=True)
         _check_known(doc, document)
@@ -219,18 +226,6 @@ def _query_names(doc: Plan) -> set[str]:
         names |= {m.query for m in level.measurements} | {p.table for p in level.passes}
         names |= {q for p in level.passes for q in p.queries} | {r.table for r in level.rounding}
     return names
-
-
-def _check_size(document: dict[str, Any]) -> None:
-    # Before anything is built from it: a plan may claim a domain that does not fit into memory.
-    n_cells = 1
-    try:
-        for attribute in document["schema"]["attributes"]:
-            n_cells *= len(attribute["labels"])
-    except (KeyError, TypeError):
-        raise unreadable("V010", FILE, "has no schema") from None
-    if not 0 < n_cells <= MAX_CELLS:
-        raise unreadable("V010", FILE, f"has {n_cells:,} cells; this verifier reads at most {MAX_CELLS:,}")
 
 
 def _check_names(doc: Plan, schema: Schema, queries: dict[str, Query]) -> None:

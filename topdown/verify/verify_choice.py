@@ -173,12 +173,17 @@ def check_choice_certificate(session: Session, out: Findings) -> str:
     due = {
         key: asked[key] for key in ("plan_hash", "data_set", "unit", "neighbours", "epsilon", "rate", "base")
     }
+    unit = asked["unit"]
+    which = f"which of two answers one {unit} gave, both of which fit the public facts"
+    if RELATIONS[asked["neighbours"]].stated[0][0] == "presence":
+        which = f"whether one {unit}'s answers were there at all, where both fit the public facts"
     due |= {
         "type": "topdown.selection.certificate",
         "version": 1,
         "exp_epsilon": exact_text(_question_odds(asked)),
         "right_in_100": times,
-        "sentence": _choice_sentence(asked["unit"], asked["neighbours"], times),
+        "sentence": f"Someone who reads only this choice, knows every other {unit}'s answers, and must tell {which}, "
+        f"chooses rightly at most {times} times in 100; a coin gives 50.",
         "not_protected": _NOT_PROTECTED,
         "n_attempts": n,
     }
@@ -254,16 +259,6 @@ def _district_full(question: dict[str, Any], districts: list[str | None]) -> boo
     if question["kind"] == "order" or question["per"] is None:
         return False
     return max(Counter(districts).values()) > int(question["most"])
-
-
-def _choice_sentence(unit: str, neighbours: str, times: int) -> str:
-    which = f"which of two answers one {unit} gave, both of which fit the public facts"
-    if RELATIONS[neighbours].stated[0][0] == "presence":
-        which = f"whether one {unit}'s answers were there at all, where both fit the public facts"
-    return (
-        f"Someone who reads only this choice, knows every other {unit}'s answers, and must tell {which}, chooses "
-        f"rightly at most {times} times in 100; a coin gives 50."
-    )
 
 
 def _choice_finding(out: Findings, code: str, text: str, file: str) -> None:

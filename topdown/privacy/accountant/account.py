@@ -103,13 +103,9 @@ def _worst_pair(pairs: list[Pair], sums: PathPairs, target: Fraction) -> WorstPa
             continue
         found = sums.composition(i).epsilon(target)
         name = pairs[i] if found.lower > best.lower else name
-        best = _larger(best, found)
+        method = best.method if best.lower >= found.lower else found.method
+        best = Enclosure(max(best.lower, found.lower), max(best.upper, found.upper), method)
     return WorstPair(target, best, name)
-
-
-def _larger(one: Enclosure, two: Enclosure) -> Enclosure:
-    method = one.method if one.lower >= two.lower else two.method
-    return Enclosure(max(one.lower, two.lower), max(one.upper, two.upper), method)
 
 
 def dhc_paths() -> tuple[list[ReleasePath], int]:

@@ -106,7 +106,9 @@ class Atoms:
         law = self.law
         index, gap = law.first_above(point)
         x0 = float(index * law.spacing)
-        theta = self._tilt(max(x0 / float(law.total), 0.0))
+        # a quarter of 1 / stddev, so that near thresholds share their atoms
+        step = 2.0 ** math.floor(math.log2(0.25 / math.sqrt(float(self.law.total))))
+        theta = round(max(x0 / float(law.total), 0.0) / step) * step
         atoms = self._prepared(theta)
         args = (index, _real(gap, self.real), _real(law.spacing, self.real), theta)
         value, spread = _direct(atoms.left, *args) if atoms.right is None else _meet(atoms, *args)
@@ -115,11 +117,6 @@ class Atoms:
         half = float(law.half)
         log_scale = theta * theta * half - theta * x0
         return log_scale, value, error, 4 * ROUNDING * (theta * theta * half + theta * abs(x0) + 4)
-
-    def _tilt(self, theta: float) -> float:
-        """Round the tilt to a quarter of 1 / stddev, so that near thresholds share their atoms."""
-        step = 2.0 ** math.floor(math.log2(0.25 / math.sqrt(float(self.law.total))))
-        return round(theta / step) * step
 
     def _prepared(self, theta: float) -> _Atoms:
         if theta not in self._cache:

@@ -105,7 +105,11 @@ class Bounds:
         for low, high, room in self._lines:
             lower += [room - high * alpha, (room - alpha) / (high if room > alpha else low)]
         with precision(_bits_near(law.total, law.half)) as flint:
-            upper.append(_sure_test(flint, law, alpha))
+            # a test that lemma 1 holds below alpha misses e**(-y**2 / 2P), y = P - sqrt(2P ln 1/alpha)
+            p = ball_of(flint, law.total)
+            nats = -ball_of(flint, alpha).log() if 2 * alpha < 1 else -ball_of(flint, alpha - 1).log1p()
+            y = ends(p - (2 * p * nats).sqrt())[0]
+            upper.append(ends(ball_of(flint, -y * y / (2 * law.total)).exp())[1] if y > 0 else _ONE)
         for pair in self.sandwiches:
             if pair.below:
                 upper.append(_gaussian_trade_off(pair.below, alpha / pair.factor)[1] * pair.factor)
@@ -224,25 +228,13 @@ def _symmetric(flint: Any, law: LossDistribution, epsilon: Fraction) -> Fraction
     if gap <= 0:
         return _ZERO
     found = [ends(-(ball_of(flint, -gap).expm1()) / 2)[0]]
-    y = _middle(flint, law.total, gap)
+    # about the y at which y**2 / 2P = gap - y
+    p = ball_of(flint, law.total)
+    y = ends((p * p + 2 * p * ball_of(flint, gap)).sqrt() - p)[0]
     if 0 < y < gap:
         mass = -(ball_of(flint, -y * y / (2 * law.total)).expm1())
         found.append(ends(mass * -(ball_of(flint, y - gap).expm1()))[0])
     return max(found)
-
-
-def _middle(flint: Any, total: Fraction, gap: Fraction) -> Fraction:
-    """Return about the y at which y**2 / 2P = gap - y."""
-    p = ball_of(flint, total)
-    return ends((p * p + 2 * p * ball_of(flint, gap)).sqrt() - p)[0]
-
-
-def _sure_test(flint: Any, law: LossDistribution, alpha: Fraction) -> Fraction:
-    """Bound f by a test that lemma 1 holds below alpha: misses e**(-y**2 / 2P), y = P - sqrt(2P ln 1/alpha)."""
-    p = ball_of(flint, law.total)
-    nats = -ball_of(flint, alpha).log() if 2 * alpha < 1 else -ball_of(flint, alpha - 1).log1p()
-    y = ends(p - (2 * p * nats).sqrt())[0]
-    return ends(ball_of(flint, -y * y / (2 * law.total)).exp())[1] if y > 0 else _ONE
 
 
 def _log2(value: Fraction) -> int:

@@ -537,7 +537,11 @@ def _binary_split(
     """
     if p == q:
         return [(0, rounded_up(p))]
-    near = math.floor(_log_ends(p / q) / float(step))
+    # the logarithm of a number > 0 of any size, roughly
+    ratio = p / q
+    shift = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    scaled = ratio / Fraction(2) ** shift
+    near = math.floor((math.log(float(scaled)) + shift * math.log(2)) / float(step))
     if near >= reach:
         at_end = ends(ball_of(flint, q) * _power_of_e(flint, reach * step))
         if at_end[1] <= p:  # else it lies on the window's end up to rounding
@@ -551,13 +555,6 @@ def _binary_split(
         if b[0] >= 0 and b[1] <= p:
             return [(max(low, -reach), rounded_up(p - b[0])), (max(high, -reach), rounded_up(b[1]))]
     return [(None, rounded_up(p))]  # no side could be decided: an infinite loss is never too small
-
-
-def _log_ends(ratio: Fraction) -> float:
-    """Return the logarithm of a number > 0 of any size, roughly."""
-    shift = ratio.numerator.bit_length() - ratio.denominator.bit_length()
-    scaled = ratio / Fraction(2) ** shift
-    return math.log(float(scaled)) + shift * math.log(2)
 
 
 def _power_of_e(flint: Any, exponent: Fraction) -> Ball:

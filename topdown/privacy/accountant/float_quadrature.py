@@ -88,14 +88,27 @@ def spectrum_of(law: LossDistribution, index: NDArray[np.int64], period: Fractio
         energy += (0.5 * group.count * variance) * angle * angle
         drift += group.count * group.shift * angle
         travel += group.count * group.shift * np.abs(angle)
-        most = _most_orders(variance)
-        left_out += group.count * _left_out(variance, turns, most)
+        most = 1
+        while 2 * math.pi**2 * variance * most * (most + 1) < _NEGLIGIBLE:
+            most += 1
+        # the sum of the branches that are not written down (PROOF.md, lemma 7)
+        level = np.maximum(2 * math.pi**2 * variance * (1 - 2 * np.abs(turns)), _NEGLIGIBLE)
+        bound: Floats = 2 * np.exp(-level) / -math.expm1(-2 * _NEGLIGIBLE / (most + 1)) * (1 + OUTWARD)
+        left_out += group.count * bound
         found = _float_branches(variance, group.shift, group.count, turns, most)
         if found:
             branches.append(found)
             log_size[found.nodes] += group.count * np.log1p(found.coefficients.sum(axis=0))
             load[found.nodes] += group.count
-    log_norm = _log_norm(law)
+    # sum m ln Th(0), Th(0) = sum_j exp(-2 pi**2 v j**2)
+    log_norm = 0.0
+    for group in law.groups:
+        rate = 2 * math.pi**2 * float(group.variance)
+        terms, j = 0.0, 1
+        while rate * j * j < 745:
+            terms += 2 * math.exp(-rate * j * j)
+            j += 1
+        log_norm += group.count * math.log1p(terms)
     size = np.exp(log_size - energy - log_norm) * (1 + OUTWARD)
     unseen = np.expm1(left_out) * (1 + OUTWARD)
     return Spectrum(law, energy, drift, travel, size, load, tuple(branches), log_norm, unseen)
@@ -119,21 +132,6 @@ def tilted(spectrum: Spectrum, theta: Floats) -> tuple[Floats, Floats | None]:
     return np.exp(level), phase
 
 
-def _most_orders(variance: float) -> int:
-    """Return the largest order written down: 2 pi**2 v j (j + 1) reaches the level of what is negligible."""
-    most = 1
-    while 2 * math.pi**2 * variance * most * (most + 1) < _NEGLIGIBLE:
-        most += 1
-    return most
-
-
-def _left_out(variance: float, turns: Floats, most: int) -> Floats:
-    """Bound at each node the sum of the branches of one coordinate not written down (PROOF.md, lemma 7)."""
-    level = np.maximum(2 * math.pi**2 * variance * (1 - 2 * np.abs(turns)), _NEGLIGIBLE)
-    bound: Floats = 2 * np.exp(-level) / -math.expm1(-2 * _NEGLIGIBLE / (most + 1)) * (1 + OUTWARD)
-    return bound
-
-
 def _float_branches(variance: float, shift: int, count: int, turns: Floats, most: int) -> Branches | None:
     orders = np.array([j for j in range(-most, most + 1) if j], dtype=np.int64)
     rate = 2 * math.pi**2 * variance
@@ -142,19 +140,6 @@ def _float_branches(variance: float, shift: int, count: int, turns: Floats, most
         return None
     exponent = rate * (orders[:, None] ** 2 - 2.0 * orders[:, None] * turns[None, near])
     return Branches(shift, count, near, orders, np.exp(-exponent))
-
-
-def _log_norm(law: LossDistribution) -> float:
-    """Return sum m ln Th(0), Th(0) = sum_j exp(-2 pi**2 v j**2)."""
-    total = 0.0
-    for group in law.groups:
-        rate = 2 * math.pi**2 * float(group.variance)
-        terms, j = 0.0, 1
-        while rate * j * j < 745:
-            terms += 2 * math.exp(-rate * j * j)
-            j += 1
-        total += group.count * math.log1p(terms)
-    return total
 
 
 ROUNDING = 2.0**-53

@@ -78,7 +78,10 @@ class PathPairs:
             if not np.array_equal(tilts, before):  # lattices with equal totals follow each other
                 factors = {}
             for path in {path for member in lattice.members for path in member.paths} - factors.keys():
-                factors[path] = _factor(self._spectra[path], tilts)
+                spectrum = self._spectra[path]
+                modulus, branch_phase = tilted(spectrum, tilts)
+                phase = tilts[:, None] * spectrum.drift
+                factors[path] = _polar(modulus, phase if branch_phase is None else phase + branch_phase)
             kernels = _Kernels.of(lattice.window, index, tilts)
             step = max(1, _MOST_TERMS // len(index))
             for begin in range(0, len(epsilons), step):
@@ -356,13 +359,6 @@ def _tilts(law: LossDistribution, first: Sequence[int]) -> tuple[Floats, Nodes]:
     halves = np.floor(np.maximum(points, 0.0) / stddev) + 0.5
     multiples, chosen = np.unique(np.where(points < -2 * stddev, 0.0, halves), return_inverse=True)
     return multiples / stddev, chosen
-
-
-def _factor(spectrum: Spectrum, tilts: Floats) -> Complexes:
-    """Return a path's part of the tilted characteristic function, shape [tilts, nodes]."""
-    modulus, branch_phase = tilted(spectrum, tilts)
-    phase = tilts[:, None] * spectrum.drift
-    return _polar(modulus, phase if branch_phase is None else phase + branch_phase)
 
 
 def _polar(modulus: Floats, phase: Floats) -> Complexes:

@@ -380,7 +380,14 @@ def read_book(data: bytes, path: Path) -> tuple[Book, int, bool]:
         lines, n_bytes, whole = read_lines(data)
         version = lines[0].fields.get("version", LEDGER_VERSION) if lines else LEDGER_VERSION
         if version != LEDGER_VERSION:
-            raise _other_format(path, version)
+            raise BudgetError(
+                f"the ledger {path} is of format {version}, and this program keeps format {LEDGER_VERSION}: what was "
+                "charged to a ledger of one kind of loss cannot be composed with others",
+                code="B022",
+                file=str(path),
+                fix="take over what it holds: topdown ledger take-over RUN.toml --former FILE --by NAME --reason ... "
+                "(pgsr ledger take-over for group sizes), with another ledger.path in the run file. Nothing was spent",
+            )
         for line in lines:
             where = len(book.entries) + 1
             event, time = from_fields(line.fields)
@@ -395,17 +402,6 @@ def read_book(data: bytes, path: Path) -> tuple[Book, int, bool]:
             fix="restore the ledger from a copy; nothing can be spent until its chain of hashes is whole",
         ) from None
     return book, n_bytes, whole
-
-
-def _other_format(path: Path, version: object) -> BudgetError:
-    return BudgetError(
-        f"the ledger {path} is of format {version}, and this program keeps format {LEDGER_VERSION}: what was charged "
-        "to a ledger of one kind of loss cannot be composed with others",
-        code="B022",
-        file=str(path),
-        fix="take over what it holds: topdown ledger take-over RUN.toml --former FILE --by NAME --reason ... (pgsr "
-        "ledger take-over for group sizes), with another ledger.path in the run file. Nothing was spent",
-    )
 
 
 def losses_by_kind(charges: Iterable[Charge]) -> dict[LossName, Fraction]:
@@ -483,7 +479,10 @@ def over_budget(path: Path, book: Book, intent: Charge, asked: Limits | None) ->
         return other
     limits = book.limits or asked
     if limits is None:
-        return _not_alone(path, book, intent)
+        if all(charge.journal == intent.journal for _, charge in book.charges):
+            return None
+        said = "; the ledger has no limit, which leaves room for one release, and holds another"
+        return _over(path, book, intent, f"the plan costs {cost_text(intent)}{said}", Fraction(0))
     after = book.composed(more=(intent,))
     if after is None:
         return other_relation(path, relation_problem(book.binding, intent))
@@ -512,13 +511,6 @@ def over_budget(path: Path, book: Book, intent: Charge, asked: Limits | None) ->
             said = f"; with it everything costs ε {decimal_text(found.upper, up=True)}, more than {at}"
             return _over(path, book, intent, costs + said, Fraction(0))
     return None
-
-
-def _not_alone(path: Path, book: Book, intent: Charge) -> BudgetError | None:
-    if all(charge.journal == intent.journal for _, charge in book.charges):
-        return None
-    said = "; the ledger has no limit, which leaves room for one release, and holds another"
-    return _over(path, book, intent, f"the plan costs {cost_text(intent)}{said}", Fraction(0))
 
 
 def _over(path: Path, book: Book, intent: Charge, text: str, left: Fraction) -> BudgetError:

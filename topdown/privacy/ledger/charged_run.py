@@ -332,10 +332,6 @@ def _resumed(work: ChargedWork, ledger: Ledger, disk: Disk, *, again: bool, resu
     )
 
 
-def _so_far(journal: Journal, book: Book) -> Fraction:
-    return sum((charge.loss for charge in book.of_journal(journal.id).values()), Fraction(0))
-
-
 class _Progress:
     """Looks before a part is begun, and reports what is done."""
 
@@ -363,22 +359,15 @@ def _finish(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Prog
     """Charge, draw and commit what is not whole yet, and publish it."""
     drawn: dict[str, str] = {}
     if ledger.book.commits.get(journal.id) is None:
-        drawn = _charge_and_draw(work, journal, ledger, progress, disk)
+        check_not_rolled_back(journal, work.parts, ledger.book, ledger.path)
+        require_same_records(journal, ledger, work.parts, work.digest, disk)
+        _charge(work, journal, ledger, progress)
+        exact = work.exact()
+        if exact is not None:
+            _write_exact(journal, disk, exact)
+        drawn = _draw_missing(work, journal, ledger, progress)
         _commit(journal, ledger, work.parts)
     return _publish(work, journal, ledger, disk, drawn)
-
-
-def _charge_and_draw(
-    work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Progress, disk: Disk
-) -> dict[str, str]:
-    """Charge what is not whole yet and draw it; return the SHA-256 of the parts that were drawn, by path."""
-    check_not_rolled_back(journal, work.parts, ledger.book, ledger.path)
-    require_same_records(journal, ledger, work.parts, work.digest, disk)
-    _charge(work, journal, ledger, progress)
-    exact = work.exact()
-    if exact is not None:
-        _write_exact(journal, disk, exact)
-    return _draw_missing(work, journal, ledger, progress)
 
 
 def _publish(
@@ -409,7 +398,7 @@ def _charge(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Prog
     }
     if not short:
         return
-    charge = work.charge(_so_far(journal, book))
+    charge = work.charge(sum((charge.loss for charge in book.of_journal(journal.id).values()), Fraction(0)))
     covers = tuple(level for level in charge.covers if level in short)
     intent = charge.intent(covers, 1 + book.n_attempts(journal.id), journal.id)
     ledger.intent(intent, charge.limits)

@@ -95,7 +95,15 @@ def read_former_ledger(path: Path, disk: Disk = REAL_DISK) -> FormerLedger:
         raise _damaged(path, error.args[0]) from None
     first = lines[0].fields if lines else {}
     if first.get("kind") != "open" or first.get("version") != FORMER_FORMAT:
-        raise _no_former_ledger(path, first)
+        version = first.get("version")
+        what = "no ledger" if first.get("kind") != "open" else f"a ledger of format {version}"
+        raise BudgetError(
+            f"{path} is {what}, and only ledgers of format {FORMER_FORMAT} are taken over",
+            code="B063",
+            file=str(path),
+            fix="give the file that the former run file names as ledger.path; a ledger of today's format needs no "
+            "taking over",
+        )
     where, charges, closed = 1, dict[int, PastCharge](), set[int]()
     try:
         ledger, data_set, unit, relation, kind = _binding(first)
@@ -182,18 +190,6 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError("not text")
     return value
-
-
-def _no_former_ledger(path: Path, first: Mapping[str, object]) -> BudgetError:
-    version = first.get("version")
-    what = "no ledger" if first.get("kind") != "open" else f"a ledger of format {version}"
-    return BudgetError(
-        f"{path} is {what}, and only ledgers of format {FORMER_FORMAT} are taken over",
-        code="B063",
-        file=str(path),
-        fix="give the file that the former run file names as ledger.path; a ledger of today's format needs no taking "
-        "over",
-    )
 
 
 def witness_path(folder: Path, ledger: str) -> Path:

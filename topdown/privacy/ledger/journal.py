@@ -168,7 +168,12 @@ class Journal:
                 drawn, hashes[part.path] = found
                 renames.append((drawn, final))
         if files_digest(hashes) != files:
-            raise _files_altered(self.folder)
+            raise CertificateError(
+                f"the files in {self.folder} are not the ones the ledger committed to",
+                code="V020",
+                file=str(self.folder),
+                fix="restore the folder from a copy; noise that was committed is never drawn again",
+            )
         for source, final in renames:
             self._disk.rename(source, final)
         self._listed.clear()
@@ -271,15 +276,6 @@ def _journal_damaged(path: Path) -> ConfigError:
     )
 
 
-def _files_altered(folder: Path) -> CertificateError:
-    return CertificateError(
-        f"the files in {folder} are not the ones the ledger committed to",
-        code="V020",
-        file=str(folder),
-        fix="restore the folder from a copy; noise that was committed is never drawn again",
-    )
-
-
 DIGEST_FILE, KEY_BYTES = "records.hmac", 32
 Digest = Callable[[bytes], str]
 """The HMAC-SHA256 of the records under a key, in hexadecimal; equal records give equal digests."""
@@ -325,7 +321,13 @@ def require_same_records(
     found, stated = disk.read(key_file), disk.read(digest_file)
     for path, data in ((key_file, found), (digest_file, stated)):
         if data is None:
-            raise _records_unknown(path)
+            raise DataError(
+                f"{path} is missing, so nobody can tell whether the records are still those this measurement "
+                "began with",
+                code="D039",
+                file=str(path),
+                fix="put the file back, or measure into a new folder, which is charged anew",
+            )
     if not hmac.compare_digest(stated or b"", _digest_line(digest, found or b"")):
         raise records_changed(digest_file)
 
@@ -350,12 +352,3 @@ def records_changed(path: Path) -> DataError:
 
 def _digest_line(digest: Digest, key: bytes) -> bytes:
     return f"{digest(key)}\n".encode()
-
-
-def _records_unknown(path: Path) -> DataError:
-    return DataError(
-        f"{path} is missing, so nobody can tell whether the records are still those this measurement began with",
-        code="D039",
-        file=str(path),
-        fix="put the file back, or measure into a new folder, which is charged anew",
-    )

@@ -102,7 +102,12 @@ class Choice:
             raise ValueError("a choice needs an epsilon above 0, a rate between 0 and 1, and a base above 1")
         if not self.covers or not self.journal:
             raise ValueError("a choice needs what it covers, and a journal")
-        if self.exp_epsilon > _exp_below(self.epsilon):
+        # a rational below e^epsilon, by less than 10^-50 of it up to epsilon 10: the first terms of its series
+        total = term = Fraction(1)
+        for n in range(1, _TERMS):
+            term = term * self.epsilon / n
+            total += term
+        if self.exp_epsilon > total:
             raise ValueError("a choice of this rate and base keeps no such epsilon")
 
     @property
@@ -114,15 +119,6 @@ class Choice:
     def loss(self) -> Fraction:
         """Its epsilon."""
         return self.epsilon
-
-
-def _exp_below(epsilon: Fraction) -> Fraction:
-    """Return a rational below e^epsilon, by less than 10^-50 of it up to epsilon 10: the first terms of its series."""
-    total = term = Fraction(1)
-    for n in range(1, _TERMS):
-        term = term * epsilon / n
-        total += term
-    return total
 
 
 @dataclass(frozen=True)
