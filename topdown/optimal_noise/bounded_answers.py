@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import permutations
 from typing import Generic, TypeVar, final
 
-from topdown.errors import ConfigError, InternalError
+from topdown.errors import ConfigError
 from topdown.optimal_noise.certified_law import exp_bounds
 from topdown.optimal_noise.linear_programs import (
     CoupledLP,
@@ -21,7 +21,7 @@ from topdown.optimal_noise.linear_programs import (
     solve_linear_program,
 )
 from topdown.optimal_noise.noise_request import Promise, factor_below
-from topdown.optimal_noise.real_noise import LATTICE_BITS, SPARES, RealLoss
+from topdown.optimal_noise.real_noise import LATTICE_BITS, SPARES, RealLoss, unsolved, whole_masses
 
 Number = TypeVar("Number", float, Fraction)
 
@@ -130,19 +130,13 @@ class IntervalQuestion:
 
     def __post_init__(self) -> None:
         if self.sensitivity <= 0 or self.cells < 1 or self.n_cells < 1:
-            raise ConfigError(
-                "the interval has no cells",
-                code="C162",
-                fix="give a sensitivity above 0 and whole numbers >= 1",
-            )
+            fix = "give a sensitivity above 0 and whole numbers >= 1"
+            raise ConfigError("the interval has no cells", code="C162", fix=fix)
         if self.weights and (
             len(self.weights) != self.n_cells or min(self.weights) < 0 or sum(self.weights) != 1
         ):
-            raise ConfigError(
-                "the weights of the cells do not fit",
-                code="C165",
-                fix="give one rational of 0 or more a cell, adding up to 1",
-            )
+            fix = "give one rational of 0 or more a cell, adding up to 1"
+            raise ConfigError("the weights of the cells do not fit", code="C165", fix=fix)
 
     @property
     def width(self) -> Fraction:
@@ -170,13 +164,8 @@ class IntervalQuestion:
 
     def certain(self) -> tuple[KernelConstraint, ...]:
         """List cell pairs with the one shift that takes every answer of the one into the other."""
-        counts = range(self.n_cells)
-        return tuple(
-            KernelConstraint(k, m, m - k)
-            for k in counts
-            for m in counts
-            if k != m and abs(m - k) <= self.cells
-        )
+        pairs = permutations(range(self.n_cells), 2)
+        return tuple(KernelConstraint(k, m, m - k) for k, m in pairs if abs(m - k) <= self.cells)
 
     def program(
         self,
@@ -238,23 +227,14 @@ def upper_laws(question: IntervalQuestion, inner: range) -> CellLaws:
         program = question.program(
             question.possible(), lambda i: means[i - inner.start], inner, 0, promise.delta * (1 - spare)
         )
-        rows = tuple(_count_weights(row) for row in program.laws(solve_linear_program(program.program)))
+        laws = program.laws(solve_linear_program(program.program))
+        rows = tuple(whole_masses([Fraction(max(0.0, p)) for p in row], LATTICE_BITS) for row in laws)
         excess = cells_excess(question, inner.start, rows)
         if excess <= promise.delta:
-            loss = sum(
-                (
-                    share * w * mean
-                    for share, row in zip(question.shares, rows, strict=True)
-                    for w, mean in zip(row, means, strict=True)
-                ),
-                Fraction(0),
-            )
+            each = [sum(w * mean for w, mean in zip(row, means, strict=True)) for row in rows]
+            loss = sum((s * one for s, one in zip(question.shares, each, strict=True)), Fraction(0))
             return CellLaws(inner.start, rows, excess, loss / (1 << LATTICE_BITS))
-    raise InternalError(
-        f"the solver's laws do not keep delta = {promise.delta}",
-        code="X055",
-        fix="a larger delta or epsilon, or fewer cells, makes the program easier",
-    )
+    raise unsolved(f"the solver's laws do not keep delta = {promise.delta}")
 
 
 def cells_excess(question: IntervalQuestion, first: int, rows: Sequence[Sequence[int]]) -> Fraction:
@@ -299,10 +279,3 @@ def lower_by_rows(question: IntervalQuestion, inner: range) -> Fraction:
 
     growth = exp_bounds(promise.epsilon)[1]
     return max(Fraction(0), lower_bound(multipliers, promise.delta, growth, question.n_cells, least))
-
-
-def _count_weights(row: Sequence[float]) -> tuple[int, ...]:
-    exact = [Fraction(max(0.0, p)) for p in row]
-    total = sum(exact)
-    ends = [int((1 << LATTICE_BITS) * s / total) for s in accumulate([Fraction(0), *exact])]
-    return tuple(b - a for a, b in pairwise(ends))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import final
 
 from topdown.errors import ConfigError, InternalError
@@ -25,7 +25,7 @@ from topdown.optimal_noise.linear_programs import (
     solve_linear_program,
 )
 from topdown.optimal_noise.noise_request import ErrorLoss, Promise, factor_below
-from topdown.optimal_noise.real_noise import CellProgram, truncated_laplace_reach
+from topdown.optimal_noise.real_noise import CellProgram, truncated_laplace_reach, whole_masses
 from topdown.privacy import BitSource
 
 KERNEL_BITS = 96
@@ -119,7 +119,8 @@ def private_kernel(
     exact = [[p / sum(row) for p in row] for row in exact]
     share = Fraction(0)
     while share <= _LARGEST_SHARE:
-        kernel = Kernel(tuple(_weights(row, share) for row in exact))
+        even = [[(1 - share) * p + share / len(row) for p in row] for row in exact]
+        kernel = Kernel(tuple(whole_masses(row, KERNEL_BITS) for row in even))
         if largest_excess(kernel, epsilon, sensitivity) <= delta:
             return kernel
         share = max(_FIRST_SHARE, share * _STEP)
@@ -130,34 +131,10 @@ def private_kernel(
     )
 
 
-def _weights(row: Sequence[Fraction], share: Fraction) -> tuple[int, ...]:
-    """Mix a law with the even one and round its distribution function down, which keeps the total."""
-    even = share / len(row)
-    sums = [Fraction(0), *accumulate((1 - share) * p + even for p in row)]
-    ends = [int(s * (1 << KERNEL_BITS)) for s in sums]
-    return tuple(b - a for a, b in pairwise(ends))
-
-
 Costs = Callable[[int, int], Fraction]
-Law = Mapping[int, Fraction]
 
 
-def constant_costs(top: int, answer: int, costs: Costs) -> list[Fraction]:
-    """Answer the same whatever the count is."""
-    return [costs(n, answer) for n in range(top + 1)]
-
-
-def additive_costs(top: int, law: Law, costs: Costs) -> list[Fraction]:
-    """Answer count + noise, below 0 and above M too."""
-    return [_mean(p * costs(n, n + i) for i, p in law.items()) for n in range(top + 1)]
-
-
-def clamped_costs(top: int, law: Law, costs: Costs) -> list[Fraction]:
-    """Answer count + noise, moved to 0 .. M."""
-    return [_mean(p * costs(n, min(max(n + i, 0), top)) for i, p in law.items()) for n in range(top + 1)]
-
-
-def remapped_costs(law: Law, weights: Sequence[Fraction], costs: Costs) -> list[Fraction]:
+def remapped_costs(law: Mapping[int, Fraction], weights: Sequence[Fraction], costs: Costs) -> list[Fraction]:
     """Answer each outcome of count + noise by what costs least on average, given how likely each count is then.
 
     Args:
@@ -320,13 +297,13 @@ def kernel_baselines(question: CountQuestion, law: Mapping[int, Fraction]) -> di
         question: what is to be answered.
         law: additive noise that keeps the same guarantee for the same sensitivity, P(noise = i).
     """
-    top, cost = question.top, question.cost
+    counts, cost, noise = range(question.top + 1), question.cost, law.items()
     found = {
-        "additive": additive_costs(top, law, cost),
-        "clamped": clamped_costs(top, law, cost),
+        "additive": [_mean(p * cost(n, n + i) for i, p in noise) for n in counts],
+        "clamped": [_mean(p * cost(n, min(max(n + i, 0), question.top)) for i, p in noise) for n in counts],
         "remapped": remapped_costs(law, question.shares, cost),
     }
-    constants = [question.judged(constant_costs(top, y, cost)) for y in range(top + 1)]
+    constants = [question.judged([cost(n, y) for n in counts]) for y in counts]  # whatever the count is
     return {"constant": min(constants), **{name: question.judged(rows) for name, rows in found.items()}}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -19,6 +18,7 @@ from topdown.optimal_noise.linear_programs import (
     solve_linear_program,
 )
 from topdown.optimal_noise.noise_request import NoiseRequest
+from topdown.optimal_noise.real_noise import truncated_laplace_reach
 
 LARGEST_GAP = Fraction(1, 10**6)
 _MOST_ROWS = 25_000  # some 30 s
@@ -40,7 +40,9 @@ def optimal_law(ask: NoiseRequest) -> OptimalLaw:
     Returns: a law that was checked; its cost is some ms, up to some s for 10^4 rows of the linear program.
     Raises: ConfigError (C155) if it would need too many values, InternalError (X051, X052) if no law could be proved.
     """
-    radius = _first_radius(ask)
+    # where truncated Laplace noise would end, and a little more
+    reach = max(truncated_laplace_reach(promise, ask.sensitivity) for promise in ask.promises)
+    radius = max(reach + 2 * ask.sensitivity, ask.loss.settled + 1)
     # an even loss that does not fall anywhere in |x|
     values = [ask.loss.at(x) for x in range(ask.loss.settled + 2)]
     by_tails = ask.sensitivity == 1 and ask.loss.even and all(a <= b for a, b in pairwise(values))
@@ -78,16 +80,6 @@ def _by_tails(ask: NoiseRequest) -> tuple[Sequence[Fraction], int, Certificate]:
         for key, one in certificate.items()
     }
     return closed_form.masses_of(tails), -len(tails), rounded
-
-
-def _first_radius(ask: NoiseRequest) -> int:
-    """Return where truncated Laplace noise would end, and a little more."""
-    radius = 0.0
-    for promise in ask.promises:
-        epsilon, delta = float(promise.epsilon), float(promise.delta)
-        steps = math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon if epsilon > 0 else 1 / (2 * delta)
-        radius = max(radius, steps)
-    return max(math.ceil(ask.sensitivity * radius) + 2 * ask.sensitivity, ask.loss.settled + 1)
 
 
 def _rows(ask: NoiseRequest, radius: int) -> int:

@@ -29,6 +29,7 @@ from topdown.optimal_noise.noise_request import (
     Square,
     factor_below,
 )
+from topdown.optimal_noise.real_noise import analytic_gaussian_sigma, truncated_laplace
 
 _STEPS = 60
 _SIGMA_STEPS = 50
@@ -97,27 +98,16 @@ def _least_ratio(radius: int, promise: Promise, sensitivity: int) -> Fraction | 
     low, high = 0.0, 1.0  # needed falls, then rises: the least of it is between
     for _ in range(_STEPS):
         first, second = low + (high - low) / 3, high - (high - low) / 3
-        if needed(first) < needed(second):
-            high = second
-        else:
-            low = first
+        low, high = (low, second) if needed(first) < needed(second) else (first, high)
     if needed(high) > delta:
         return None
-    least = _crossing(needed, delta, 0.0, high)
-    found = min(Fraction(least) + _NUDGE * Fraction(least), Fraction(1))
+    low = 0.0
+    for _ in range(_STEPS):  # where it is just at most delta
+        middle = (low + high) / 2
+        low, high = (low, middle) if needed(middle) <= delta else (middle, high)
+    found = min(Fraction(high) + _NUDGE * Fraction(high), Fraction(1))
     keeps = worst_excess(geometric_weights(found, radius), sensitivity, promise.factor) <= promise.delta
     return found if keeps else None
-
-
-def _crossing(needed: Callable[[float], float], delta: float, low: float, high: float) -> float:
-    """Return the end of a falling function's interval at which it is just at most delta."""
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if needed(middle) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
 
 
 def _by_moments(ask: NoiseRequest) -> Iterator[Baseline]:
@@ -127,7 +117,7 @@ def _by_moments(ask: NoiseRequest) -> Iterator[Baseline]:
         return
     epsilon, delta = float(promise.epsilon), float(promise.delta)
     shift = ask.sensitivity
-    wide = gaussian_sigma(epsilon, delta, shift)
+    wide = analytic_gaussian_sigma(epsilon, delta, shift)
     if wide <= _WIDEST:
         sigma = _least_sigma(lambda s: _discrete_delta(s, epsilon, shift), delta)
         values = np.arange(1, math.ceil(40 * sigma) + 1, dtype=float)
@@ -136,10 +126,7 @@ def _by_moments(ask: NoiseRequest) -> Iterator[Baseline]:
         mean, square = 2 * (weights * values).sum() / total, 2 * (weights * values**2).sum() / total
         yield Baseline("discrete Gaussian", f"sigma {sigma:.4f}", _of_moments(ask.loss, mean, square))
     if epsilon > 0:
-        width, c = shift / epsilon, math.expm1(epsilon) / (2 * delta)
-        log = math.log1p(c)
-        mean = width * (1 - log / c)
-        square = 2 * width * width * (1 - (log * log / 2 + log) / c)
+        mean, square = truncated_laplace(epsilon, delta, shift)
     else:
         mean, square = shift / (4 * delta), (shift / (2 * delta)) ** 2 / 3
     yield Baseline("truncated Laplace, not whole", "", _of_moments(ask.loss, mean, square))
@@ -178,21 +165,6 @@ def _discrete_delta(sigma: float, epsilon: float, sensitivity: int) -> float:
         t = min(max(math.ceil(s / 2 - epsilon * sigma * sigma / s) + radius, 0), 2 * radius)
         worst = max(worst, float(below[t] - math.exp(epsilon) * below[max(t - s, 0)]))
     return worst
-
-
-def gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """Return the least sigma of Gaussian noise, to about nine digits."""
-    return _least_sigma(lambda sigma: _gaussian_delta(sigma, epsilon, sensitivity), delta)
-
-
-def _gaussian_delta(sigma: float, epsilon: float, sensitivity: float) -> float:
-    """Return the delta of Gaussian noise (Balle, Wang 2018, theorem 8)."""
-    a, b = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
-
-    def normal(x: float) -> float:
-        return math.erfc(-x / math.sqrt(2)) / 2
-
-    return normal(a - b) - math.exp(epsilon) * normal(-a - b)
 
 
 def _without_delta(ask: NoiseRequest) -> Iterator[Baseline]:

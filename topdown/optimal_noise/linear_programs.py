@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple, TypeVar, final
 
 import numpy as np
@@ -189,12 +189,7 @@ class CompactLP:
     @cached_property
     def excesses(self) -> tuple[tuple[int, int, int], ...]:
         """(limit, shift, cell) of each column t, in their order; at_most[k] of the program bounds excesses[k]."""
-        return tuple(
-            (number, shift, cell)
-            for number in range(len(self.limits))
-            for shift in self.shifts
-            for cell in self.inner
-        )
+        return tuple(product(range(len(self.limits)), self.shifts, self.inner))
 
     @cached_property
     def program(self) -> LinearProgram:
@@ -210,8 +205,7 @@ class CompactLP:
                 if column is not None:
                     found[column] = found[column] + value if column in found else value
             rows.append((tuple(found.items()), zero))
-        sums = [(number, shift) for number in range(len(self.limits)) for shift in self.shifts]
-        for k, (number, _) in enumerate(sums):
+        for k, (number, _) in enumerate(product(range(len(self.limits)), self.shifts)):
             start = first + k * n_inner
             rows.append((tuple((c, one) for c in range(start, start + n_inner)), self.limits[number][1]))
         if self.falling:
@@ -219,9 +213,9 @@ class CompactLP:
         masses = [Fraction(0)] * self.n_masses
         times = [Fraction(0)] * self.n_masses
         for cell, cost in enumerate(self.costs):
-            column = min(cell, self.n_cells - 1 - cell) if self.mirror else cell
-            masses[column] += cost
-            times[column] += 1
+            place = min(cell, self.n_cells - 1 - cell) if self.mirror else cell
+            masses[place] += cost
+            times[place] += 1
         total = list(enumerate(times))
         all_costs = [*masses, *[Fraction(0)] * len(self.excesses)]
         if self.outside is not None:
@@ -383,20 +377,21 @@ _LARGEST_SCALE = 1e6
 _SECONDS = 600.0
 
 
-def solve_linear_program(program: LinearProgram, *, scale: float | None = None) -> FloatSolution:
+def solve_linear_program(program: LinearProgram) -> FloatSolution:
     """Solve the program with HiGHS (dual simplex) in floats.
+
+    The columns are computed larger by one over the smallest right side above 0, at most 10^6 times, so that small right
+    sides survive the solver's tolerances.
 
     Args:
         program: coefficients within the range of floats.
-        scale: the columns are computed `scale` times as large, so that small right sides survive the solver's
-            tolerances; by default one over the smallest right side above 0, at most 10^6.
 
     Raises: NoSolutionError (X050).
     """
     from scipy.optimize import linprog
 
     smallest = min((b for _, b in (*program.at_most, *program.equal) if b.numerator > 0), default=Fraction(1))
-    by = scale if scale is not None else min(max(1.0, float(1 / smallest)), _LARGEST_SCALE)
+    by = min(max(1.0, float(1 / smallest)), _LARGEST_SCALE)
     upper, upper_right = _matrix(program.at_most, len(program.costs))
     exact, exact_right = _matrix(program.equal, len(program.costs))
     found: Any = linprog(

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
-from statistics import NormalDist
 from typing import final
 
 from topdown.errors import ConfigError, InternalError
@@ -84,9 +83,8 @@ class PiecewiseLinear:
     def mean(self, lo: Fraction, hi: Fraction) -> Fraction:
         """Return the mean loss of a point that is uniform on [lo, hi], lo < hi."""
         ends = [lo, *(x for x, _ in self.knots if lo < x < hi), hi]
-        return sum(((b - a) * (self.at(a) + self.at(b)) / 2 for a, b in pairwise(ends)), Fraction(0)) / (
-            hi - lo
-        )
+        areas = ((b - a) * (self.at(a) + self.at(b)) / 2 for a, b in pairwise(ends))
+        return sum(areas, Fraction(0)) / (hi - lo)
 
     def infimum(self, lo: Fraction | None, hi: Fraction | None) -> Fraction:
         """Return the least loss on [lo, hi]; None is an end at infinity."""
@@ -97,7 +95,6 @@ class PiecewiseLinear:
 RealLoss = RealSquare | PiecewiseLinear
 ABSOLUTE = PiecewiseLinear(((Fraction(0), Fraction(0)),), Fraction(-1), Fraction(1), "absolute")
 SQUARE = RealSquare()
-_NORMAL = NormalDist()
 
 
 def truncated_laplace(epsilon: float, delta: float, sensitivity: float) -> tuple[float, float]:
@@ -143,7 +140,9 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) ->
 
     def needed(sigma: float) -> float:
         half, slope = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
-        return _NORMAL.cdf(half - slope) - math.exp(epsilon) * _NORMAL.cdf(-half - slope)
+        # erfc keeps the digits of small tails, where 1 + erf has none left
+        one, other = (math.erfc(-x / math.sqrt(2)) / 2 for x in (half - slope, -half - slope))
+        return one - math.exp(epsilon) * other
 
     low, high = 1e-9 * sensitivity, sensitivity
     while needed(high) > delta:
@@ -275,11 +274,20 @@ class CellProgram:
             law = rounded_law(self.solve(spare)[0], self)
             if law.excess <= self.delta:
                 return law
-        raise InternalError(
-            f"the solver's law does not keep delta = {self.delta}",
-            code="X055",
-            fix="a larger delta or epsilon, or fewer cells, makes the program easier",
-        )
+        raise unsolved(f"the solver's law does not keep delta = {self.delta}")
+
+
+def unsolved(text: str) -> InternalError:
+    """Return the error of a program whose solution does not pass the exact checks (X055)."""
+    fix = "a larger delta or epsilon, or fewer cells, makes the program easier"
+    return InternalError(text, code="X055", fix=fix)
+
+
+def whole_masses(masses: Sequence[Fraction], bits: int) -> tuple[int, ...]:
+    """Return weights that add up to 2^bits exactly, by a law's distribution function rounded down."""
+    total = sum(masses)
+    ends = [int((1 << bits) * s / total) for s in accumulate([Fraction(0), *masses])]
+    return tuple(b - a for a, b in pairwise(ends))
 
 
 def rounded_law(masses: Sequence[float], line: CellProgram) -> LatticeLaw:
@@ -290,19 +298,17 @@ def rounded_law(masses: Sequence[float], line: CellProgram) -> LatticeLaw:
         line: where they stand, and what is asked of them.
     """
     exact = [Fraction(max(0.0, m)) for m in masses]
-    total = sum(exact)
     if line.mirror:
-        half = [int((1 << LATTICE_BITS) * m / total) for m in exact[: len(exact) // 2]]
+        half = [int((1 << LATTICE_BITS) * m / sum(exact)) for m in exact[: len(exact) // 2]]
         rest = (1 << LATTICE_BITS) - 2 * sum(half)
         middle = [rest] if len(exact) % 2 else []
         if not middle:
             half[-1] += rest // 2
-        weights = [*half, *middle, *reversed(half)]
+        weights = (*half, *middle, *reversed(half))
     else:
-        ends = [int((1 << LATTICE_BITS) * s / total) for s in accumulate([Fraction(0), *exact])]
-        weights = [b - a for a, b in pairwise(ends)]
+        weights = whole_masses(exact, LATTICE_BITS)
     inside = [j for j, w in enumerate(weights) if w]
-    kept = tuple(weights[inside[0] : inside[-1] + 1])
+    kept = weights[inside[0] : inside[-1] + 1]
     return LatticeLaw(line.first + inside[0], kept, worst_delta(kept, line.n_shifts, line.epsilon))
 
 
@@ -346,11 +352,8 @@ class RealQuestion:
                 fix="measure the query in another unit, such as thousands of euros",
             )
         if isinstance(self.cells, bool) or not isinstance(self.cells, int) or self.cells < 1:
-            raise ConfigError(
-                f"the sensitivity has {self.cells!r} cells",
-                code="C162",
-                fix="give a whole number of 1 or more",
-            )
+            text = f"the sensitivity has {self.cells!r} cells"
+            raise ConfigError(text, code="C162", fix="give a whole number of 1 or more")
         if self.cells > MAX_EXCESSES:
             raise ConfigError(
                 f"the sensitivity has {self.cells} cells, more than {MAX_EXCESSES}",
@@ -377,13 +380,9 @@ class RealQuestion:
                 fix="give fewer cells to the sensitivity, or a larger delta",
             )
         window = range(inner.start - pad, inner.stop + pad)
+        promise = self.promise
         return CellProgram(
-            tuple(costs(cell) for cell in window),
-            window.start,
-            self.cells,
-            self.promise.epsilon,
-            self.promise.delta,
-            pad,
+            tuple(map(costs, window)), window.start, self.cells, promise.epsilon, promise.delta, pad
         )
 
 
@@ -441,24 +440,20 @@ def sandwich(question: RealQuestion, loss: str) -> RealNoise:
         raise ConfigError(f"there is no loss {loss!r} for real noise", code="C164", fix="give l1 or l2")
     kind, width, promise = LOSSES[loss], question.width, question.promise
     law, multipliers = _on_lattice(question, kind)
-    lower = lower_bound(
-        multipliers,
-        promise.delta,
-        exp_bounds(promise.epsilon)[1],
-        1,
-        lambda _, start, end: _least_on_lattice(kind, width, start, end),
-    )
+
+    def least(_: int, start: int | None, end: int | None) -> Fraction:
+        """Return the least loss of the multiples of the width from start up to end - 1."""
+        last = None if end is None else (end - 1) * width
+        return kind.infimum(None if start is None else start * width, last)
+
+    lower = lower_bound(multipliers, promise.delta, exp_bounds(promise.epsilon)[1], 1, least)
     half = width / 2
     upper = sum((p * kind.mean(i * width - half, i * width + half) for i, p in law.items()), Fraction(0))
     spread = width * law.mass(0) / 4 if loss == "l1" else width * width / 3
     if loss == "l2":
         lower -= width * width / 4
     if not 0 <= upper - lower <= spread + upper * _GAP:
-        raise InternalError(
-            "the enclosure of the best noise is wider than its cells explain",
-            code="X055",
-            fix="a larger delta or epsilon, or fewer cells, makes the program easier",
-        )
+        raise unsolved("the enclosure of the best noise is wider than its cells explain")
     return RealNoise(question, loss, law, max(lower, Fraction(0)), upper)
 
 
@@ -480,11 +475,7 @@ def _on_lattice(question: RealQuestion, loss: RealLoss) -> tuple[LatticeLaw, lis
             reach += reach // 2
         else:
             spares.pop(0)
-    raise InternalError(
-        f"the solver's law does not keep delta = {question.promise.delta}",
-        code="X055",
-        fix="a larger delta or epsilon, or fewer cells, makes the program easier",
-    )
+    raise unsolved(f"the solver's law does not keep delta = {question.promise.delta}")
 
 
 def upper_law(question: RealQuestion, loss: RealLoss, inner: range) -> tuple[LatticeLaw, Fraction]:
@@ -511,20 +502,12 @@ def lower_by_cells(question: RealQuestion, loss: RealLoss, inner: range) -> Frac
     """
     width, pad = question.width, question.cells
     line = question.line(lambda i: loss.infimum(i * width, (i + 1) * width), inner, pad)
-    beyond = min(
-        loss.infimum(None, (inner.start - pad) * width), loss.infimum((inner.stop + pad) * width, None)
-    )
+    low, high = (inner.start - pad) * width, (inner.stop + pad) * width
+    beyond = min(loss.infimum(None, low), loss.infimum(high, None))
     _, multipliers = replace(line, outside=beyond).solve()
 
     def least(_: int, start: int | None, end: int | None) -> Fraction:
-        ends = [None if x is None else x * width for x in (start, end)]
-        return loss.infimum(*ends)
+        return loss.infimum(*(None if x is None else x * width for x in (start, end)))
 
     growth = exp_bounds(question.promise.epsilon)[1]
     return max(Fraction(0), lower_bound(multipliers, question.promise.delta, growth, 1, least))
-
-
-def _least_on_lattice(loss: RealLoss, width: Fraction, start: int | None, end: int | None) -> Fraction:
-    """Return the least loss of the multiples of the width from start up to end - 1."""
-    last = None if end is None else (end - 1) * width
-    return loss.infimum(None if start is None else start * width, last)

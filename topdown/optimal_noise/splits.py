@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Floats
-from topdown.optimal_noise.integer_baselines import gaussian_sigma
 from topdown.optimal_noise.noise_request import LARGEST_EPSILON
+from topdown.optimal_noise.real_noise import analytic_gaussian_sigma
 
 _STEPS = 22
 SHARES = (Fraction(1, 50), Fraction(3, 10), Fraction(19, 20))
@@ -51,10 +51,8 @@ def largest_scale(epsilon: float, delta: float, each: float, counts: Mapping[flo
     low, high = 0.0, min(epsilon, float(LARGEST_EPSILON)) / max(counts)
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        if epsilon_needed({middle * part: n for part, n in counts.items()}, each, epsilon) <= delta:
-            low = middle
-        else:
-            high = middle
+        needed = epsilon_needed({middle * part: n for part, n in counts.items()}, each, epsilon)
+        low, high = (middle, high) if needed <= delta else (low, middle)
     return low
 
 
@@ -152,4 +150,5 @@ def shared_noise(epsilon: float, delta: float, n_answers: int) -> SharedNoise:
         scale = largest_scale(epsilon, delta, each, {1.0: n_answers})
         if scale > 0:
             best = min(best, law_variance(tails_law(scale, each)))
-    return SharedNoise(n_answers, best, gaussian_sigma(epsilon, delta, math.sqrt(n_answers)) ** 2)
+    gaussian = analytic_gaussian_sigma(epsilon, delta, math.sqrt(n_answers)) ** 2
+    return SharedNoise(n_answers, best, gaussian)

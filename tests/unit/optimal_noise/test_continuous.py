@@ -172,6 +172,7 @@ def test_known_baselines() -> None:
     assert geng_lower(0.005, 0.005, 1.0) > truncated_laplace(0.005, 0.005, 1.0)[0]
     assert analytic_gaussian_sigma(1.0, 0.2, 2.0) == pytest.approx(1.6719974, abs=1e-6)
     assert analytic_gaussian_sigma(1.0, 0.1, 1.0) == pytest.approx(1.0858777651918, abs=1e-10)
+    assert analytic_gaussian_sigma(0.5, 1e-14, 1.0) == pytest.approx(14.128546966625547, rel=1e-12)
     assert classic_gaussian_sigma(1.0, 0.2, 360.0) == pytest.approx(689.21 * 360 / 360.82, rel=3e-3)
 
 
