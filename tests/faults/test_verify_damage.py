@@ -156,6 +156,17 @@ def test_symlinks_and_special_files(copy: Path, tmp_path: Path) -> None:
     assert {"V015"} == {f.code for f in result.check("plan").findings}
 
 
+def test_folders_outside_are_not_listed(copy: Path, tmp_path: Path) -> None:
+    """A folder that is a link would have its names read, and shown in findings, wherever it leads."""
+    for name in ("tables", "measurements"):
+        (copy / name).rename(tmp_path / name)
+        (copy / name).symlink_to(tmp_path / name)
+    (tmp_path / "tables" / "hidden.parquet").touch()
+    result = verify(copy)
+    assert "hidden" not in str(result.to_json())
+    assert {"V030"} == {f.code for f in result.check("measurements").findings}
+
+
 @pytest.mark.parametrize(
     "path",
     [

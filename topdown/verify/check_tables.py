@@ -6,6 +6,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import BinaryIO
 
 import numpy as np
@@ -128,13 +129,8 @@ def check_whole_numbers_areas(_: Session, areas: Areas, out: Findings) -> None:
         _report_bad_rows(areas, out, value < 0, "V102", f"a label of {name} that the schema does not know")
     key = population.leaf * schema.n_cells + population.cell
     step = np.diff(key, prepend=np.int64(-1))
-    _report_bad_rows(
-        areas,
-        out,
-        (step <= 0) & (population.cell >= 0),
-        "V103",
-        "a leaf and cell out of order, or given twice",
-    )
+    again = (step <= 0) & (population.cell >= 0)
+    _report_bad_rows(areas, out, again, "V103", "a leaf and cell out of order, or given twice")
     if not sums_fit(population.count):
         out.add(Finding("V110", TOO_LARGE, file=areas.persons))
         out.counts["too large"] += 1
@@ -229,9 +225,10 @@ def check_tables(session: Session, out: Findings) -> str:
     """Recompute every table from the microdata and compare all answers; no other table may be there."""
     session.looked("tables", out)
     found = set()
-    for folder, _, names in os.walk(session.root / "tables"):
-        prefix = os.path.relpath(folder, session.root)
-        found |= {f"{prefix}/{name}" for name in names}
+    with suppress(OSError):  # there may be none; unlike os.walk, this follows no symlink to it
+        for folder, _, names, _ in os.fwalk(session.root / "tables"):
+            prefix = os.path.relpath(folder, session.root)
+            found |= {f"{prefix}/{name}" for name in names}
     for path in sorted(found - table_paths(session)):
         out.add(
             Finding("V108", f"{path} is no table of this plan", file=path, why="it was not made by publish")

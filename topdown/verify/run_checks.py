@@ -133,7 +133,8 @@ def verify(release: Path, each: EachSection = sections_in_order, tell: Tell = te
     """Check a release from its files alone.
 
     Guarantees: reads nothing outside `release`, follows no symlink, writes nothing, and returns a result for
-    every check whatever the files hold. Uses integers and fractions only.
+    every check whatever the files hold. Records, sums, budgets and noise parameters are compared in integers and
+    fractions, what noise costs and normal quantiles with a stated slack in floats, by code of verify's own.
 
     Args:
         release: the folder that holds manifest.json.

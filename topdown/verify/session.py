@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -53,6 +52,7 @@ from topdown.verify.strict_reader import (
     LoadedOnce,
     NotAvailableError,
     UnreadableError,
+    names_inside,
     open_inside,
     read_json,
     sha256_of,
@@ -431,11 +431,7 @@ _PART = re.compile(r"part-[0-9]{3,}\.parquet")
 
 def level_parts(session: Session, level: str) -> list[str]:
     """Return the paths of the parts of one level, in order of their numbers; empty if there are none."""
-    try:
-        with os.scandir(session.root / FOLDER / level) as entries:
-            names = [entry.name for entry in entries if _PART.fullmatch(entry.name)]
-    except OSError:
-        return []
+    names = filter(_PART.fullmatch, names_inside(session.root, f"{FOLDER}/{level}"))
     return [f"{FOLDER}/{level}/{name}" for name in sorted(names, key=lambda name: int(name[5:-8]))]
 
 

@@ -41,12 +41,8 @@ def open_inside(root: Path, path: str) -> BinaryIO:
     parts = path.split("/")
     if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
         raise ValueError(f"{path!r} is not a plain path inside the folder")
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    folder = _folder_inside(root, parts[:-1])
     try:
-        for part in parts[:-1]:
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
         descriptor = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     finally:
         os.close(folder)
@@ -54,6 +50,31 @@ def open_inside(root: Path, path: str) -> BinaryIO:
         os.close(descriptor)
         raise OSError(f"{path} is not a regular file")
     return os.fdopen(descriptor, "rb")
+
+
+def names_inside(root: Path, path: str) -> list[str]:
+    """Return the names in a folder below `root`; none if there is no such folder, or a symlink leads to it."""
+    try:
+        folder = _folder_inside(root, path.split("/"))
+    except OSError:
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries]
+    finally:
+        os.close(folder)
+
+
+def _folder_inside(root: Path, parts: Iterable[str]) -> int:
+    """Open a folder below `root`; OSError if it is missing, or a symlink is on the way."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    for part in parts:
+        try:
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
 
 
 def sha256_of(file: BinaryIO) -> str:
@@ -269,12 +290,9 @@ class ThriftReader:
         if kind == _MAP:
             n_items = self._varint()
             kinds = self._byte() if n_items else 0
+            each = self._counted(n_items)
             return Items(
-                kinds,
-                [
-                    (self._value(kinds >> 4, depth), self._value(kinds & 15, depth))
-                    for _ in self._counted(n_items)
-                ],
+                kinds, [(self._value(kinds >> 4, depth), self._value(kinds & 15, depth)) for _ in each]
             )
         if kind == _BINARY:
             return self._bytes(self._varint())
