@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,61 +27,37 @@ from topdown.verify.exact_arithmetic import ROUNDED, Ends, digits_of, exact_text
 from topdown.verify.gaussian_sums import GaussianSum
 from topdown.verify.noise_laws import CheckedLaw, law_named
 
-WeightsAndCount = tuple[tuple[str, ...], int]  # weights of 0, 1, .. of a law, and how many counts move in it
 _LEAST, _MOST = 1 << 10, 1 << 12  # steps up to epsilon
-_NATS = 8.0  # most nats of one count that are told apart
+_NATS = 8.0  # most nats of one count, beyond what all counts cost, that are told apart
 _NEAR = 1e-6  # of a step: a loss this near to the lattice lies on it
 FLOAT_SLACK, FLOAT_ZERO = 1e-3, 1e-13  # what float64 may lose, relative and absolute
 VAGUE = 1e-2  # how much above a stated delta may be: its window ends where few losses are left, these count in full
 
 
 def delta_between(
-    parts: Sequence[WeightsAndCount], shares: Sequence[Fraction], total: Fraction, epsilon: Fraction
+    parts: Sequence[tuple[tuple[str, ...], int]],
+    shares: Sequence[Fraction],
+    total: Fraction,
+    epsilon: Fraction,
 ) -> tuple[float, float]:
     """Return about (lower, upper) bound of the delta of all counts together at epsilon.
 
     Args:
-        parts: laws and counts.
+        parts: weights of 0, 1, .. of a law, and how many counts move in it.
         shares: epsilon of one count of each over `total`.
         total: epsilon of all counts together, above 0.
         epsilon: where delta is asked for.
     """
     equal = math.lcm(*(share.denominator for share in shares))
     step = float(total) / (equal * math.ceil(_LEAST / equal) if equal <= _MOST else _MOST)
-    size = 1 << (2 * math.ceil((float(total) + 2 * _NATS) / step)).bit_length()
+    counts = [(_weights_spread(weights), count) for weights, count in parts]
     found = []
     for up in (False, True):
-        spectrum: NDArray[np.complex128] = np.ones(size // 2 + 1, dtype=complex)
-        kept = 1.0
-        for weights, count in parts:
-            row, infinite = _loss_masses(weights, step, size, up=up)
-            spectrum *= np.fft.rfft(row) ** count
-            kept *= (1 - infinite) ** count
-        masses = np.fft.irfft(spectrum, size)[: size // 2]
-        losses = np.arange(size // 2) * step
-        over = losses > float(epsilon)
-        telling = float((masses[over] * -np.expm1(float(epsilon) - losses[over])).sum())
-        found.append(min(max(telling, 0.0) + 1 - kept, 1.0))
+        sums = _lattice_sum(counts, step, float(total), up=up)
+        over = sums.loss > float(epsilon)
+        telling = float((sums.mass[over] * -np.expm1(float(epsilon) - sums.loss[over])).sum())
+        found.append(min(telling + sums.infinite, 1.0))
     return found[0] * (1 - FLOAT_SLACK) - FLOAT_ZERO, found[1] * (1 + VAGUE) + FLOAT_ZERO
-
-
-def _loss_masses(weights: Sequence[str], step: float, size: int, *, up: bool) -> tuple[Floats, float]:
-    """Return the masses of the losses of one count round a circle, and that of the infinite loss."""
-    half = [int(w) for w in weights]
-    if len(half) < 2 or min(half) < 1:
-        raise ValueError("a law has a weight that is 0, or no weights")
-    line = np.array([*half[:0:-1], *half], dtype=float) / 2.0**128
-    row, infinite = np.zeros(size), float(line[0])
-    places = np.log(line[1:] / line[:-1]) / step
-    most = _NATS / step
-    if up:
-        infinite += float(line[1:][places > most].sum())
-        places, own = np.maximum(places[places <= most], -most), line[1:][places <= most]
-        whole = np.ceil(places - _NEAR)
-    else:
-        own, whole = line[1:], np.floor(np.clip(places, -most, most) + _NEAR)
-    np.add.at(row, whole.astype(int) % size, own)
-    return row, infinite
 
 
 ALPHAS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 80))
@@ -97,41 +73,6 @@ class MovedCounts(NamedTuple):
     n: int
     delta: Fraction = Fraction(0)
     weights: tuple[str, ...] = ()
-
-
-class ChangeLoss(Protocol):
-    """What can be computed of a change.
-
-    `stated_at`: deltas at which a ledger states epsilon; `rho`: exact, None unless noise is Gaussian; `counts`: how
-    many counts move; `delta`: exact, None unless losses are pairs.
-    """
-
-    @property
-    def rho(self) -> Fraction | None:
-        """See above."""
-
-    @property
-    def stated_at(self) -> tuple[str, ...]:
-        """See above."""
-
-    @property
-    def counts(self) -> int:
-        """See above."""
-
-    @property
-    def delta(self) -> Fraction | None:
-        """See above."""
-
-    def epsilon(self, delta: str) -> Ends:
-        """Enclose epsilon at a delta such as 1e-10, or at 0: for every delta."""
-
-    @property
-    def guess(self) -> Ends:
-        """Ends of the chance of the best guess between two equally likely answers."""
-
-    @property
-    def powers(self) -> list[Ends]:
-        """Ends of the power of the best test at each of ALPHAS."""
 
 
 MOST_EPSILON = 10_000
@@ -507,15 +448,22 @@ def _losses_of(law: CheckedLaw, m: MovedCounts) -> _Spread:
         truth, guessed = float(m.delta), _response(float(m.parameter))
         return _Spread(guessed.loss, guessed.mass * (1 - truth), truth)
     if law.composed_as == "weights":
-        half = [int(w) for w in m.weights]
-        line = np.array([*half[:0:-1], *half], dtype=float) / 2.0**128
-        return _Spread(np.log(line[1:] / line[:-1]), line[1:], float(line[0]))
+        return _weights_spread(m.weights)
     if law.composed_as == "bound":
         return _response(float(law.loss(m.parameter, m.shift)))
     a, steps = math.exp(-float(1 / m.parameter)), np.arange(m.shift + 1.0)
     mass: Floats = (1 - a) / (1 + a) * a**steps
     mass[0], mass[-1] = 1 / (1 + a), a**m.shift / (1 + a)
     return _Spread((m.shift - 2 * steps) * float(1 / m.parameter), mass, 0.0)
+
+
+def _weights_spread(weights: Sequence[str]) -> _Spread:
+    """Return the losses of one count in noise of a law by its weights; ValueError if it is none."""
+    half = [int(w) for w in weights]
+    if len(half) < 2 or min(half) < 1:
+        raise ValueError("a law has a weight that is 0, or no weights")
+    line = np.array([*half[:0:-1], *half], dtype=float) / 2.0**128
+    return _Spread(np.log(line[1:] / line[:-1]), line[1:], float(line[0]))
 
 
 def _response(epsilon: float) -> _Spread:
@@ -553,6 +501,15 @@ def _lattice_sum(rows: Sequence[tuple[_Spread, int]], step: float, total: float,
     masses = np.maximum(np.fft.irfft(spectrum, size), 0.0)
     place = np.arange(size)
     return _Spread(step * np.where(place < size // 2, place, place - size), masses, 1 - kept)
+
+
+ChangeLoss = PureLoss | PairLoss | GaussianLoss | WidestEnds | MixedLoss
+"""What can be computed of a change.
+
+`stated_at`: deltas at which a ledger states epsilon; `rho`: exact, None unless noise is Gaussian; `counts`: how many
+counts move; `delta`: exact, None unless losses are pairs; `guess`: ends of the chance of the best guess between two
+equally likely answers; `powers`: ends of the power of the best test at each of ALPHAS.
+"""
 
 
 def composed_loss(

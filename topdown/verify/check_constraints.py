@@ -223,18 +223,12 @@ def check_exact_areas(session: Session, areas: Areas, out: Findings) -> None:
             wrong = np.argwhere(found != at.answers[here])
             findings = []
             for row, i in wrong[:MAX_FINDINGS].tolist():
-                node = int(at.nodes[start + row]) - first
-                where = (at.stated.name, areas.tree.code(level, node), answer_label(query, i))
-                shown = (int(at.answers[start + row, i]), int(found[row, i]))
-                findings.append(_not_reproduced(areas.persons, where, *shown))
+                node = areas.tree.code(level, int(at.nodes[start + row]) - first)
+                text = f"{at.stated.name!r} is not reproduced in {node} ({answer_label(query, i)})"
+                why = "the microdata do not add up to a statistic that was promised to be exact"
+                shown = str(int(at.answers[start + row, i])), str(int(found[row, i]))
+                findings.append(Finding("V105", text, areas.persons, None, node, *shown, why))
             out.add_many(len(wrong), findings, len(wrong))
-
-
-def _not_reproduced(file: str, where: tuple[str, str, str], expected: int, found: int) -> Finding:
-    name, node, label = where
-    text = f"{name!r} is not reproduced in {node} ({label})"
-    why = "the microdata do not add up to a statistic that was promised to be exact"
-    return Finding("V105", text, file, None, node, str(expected), str(found), why)
 
 
 def check_zeros(session: Session, out: Findings) -> str:
@@ -255,18 +249,13 @@ def check_zeros_areas(_: Session, areas: Areas, out: Findings) -> None:
         out.n_checked += int(closed.sum())
         cells = plan.schema.select(rule.cells)
         rows = np.flatnonzero(cells[population.cell] & closed[population.leaf])
-        findings = [_forbidden_record(areas, rule.name, int(row)) for row in rows[:MAX_FINDINGS]]
+        findings = []
+        for row in rows[:MAX_FINDINGS].tolist():
+            node, found = tree.code(-1, int(population.leaf[row])), str(int(population.count[row]))
+            text = f"{node} has records that {rule.name!r} rules out"
+            why = "public facts leave no room for these records"
+            findings.append(Finding("V106", text, areas.persons, row + 1, node, "0", found, why))
         out.add_many(len(rows), findings, len(rows))
-
-
-def _forbidden_record(areas: Areas, name: str, row: int) -> Finding:
-    population = areas.population
-    node = areas.tree.code(-1, int(population.leaf[row]))
-    found = str(int(population.count[row]))
-    text = f"{node} has records that {name!r} rules out"
-    return Finding(
-        "V106", text, areas.persons, row + 1, node, "0", found, "public facts leave no room for these records"
-    )
 
 
 def check_bounds(session: Session, out: Findings) -> str:
@@ -290,29 +279,24 @@ def check_bounds_areas(_: Session, areas: Areas, out: Findings) -> None:
         for level, bound in enumerate(bounds):
             out.n_checked += len(bound)
             have = areas.population.totals(tree, level, cells)
-            for asked, wrong, say in (
-                (rule.is_least, have < bound, _too_few),
-                (rule.is_most, have > bound, _too_many),
+            for asked, wrong, end, says, why in (
+                (rule.is_least, have < bound, "at least", "fewer records than {!r} demands", "demand more"),
+                (
+                    rule.is_most,
+                    have > bound,
+                    "at most",
+                    "more records than {!r} allows",
+                    "leave less room for",
+                ),
             ):
-                nodes = np.flatnonzero(wrong) if asked else ()
-                findings = [say(areas, level, rule.name, int(i), bound, have) for i in nodes[:MAX_FINDINGS]]
+                nodes, findings = np.flatnonzero(wrong) if asked else np.zeros(0, dtype=np.int64), []
+                for node in nodes[:MAX_FINDINGS].tolist():
+                    code = tree.code(level, node)
+                    text = f"{tree.names[level]} {code} has {says.format(rule.name)}"
+                    shown = f"{end} {int(bound[node])}", str(int(have[node]))
+                    why = f"public facts {why} records here"
+                    findings.append(Finding("V107", text, areas.persons, None, code, *shown, why))
                 out.add_many(len(nodes), findings, len(nodes))
-
-
-def _too_few(areas: Areas, level: int, name: str, node: int, least: Ints, have: Ints) -> Finding:
-    code = areas.tree.code(level, node)
-    text = f"{areas.tree.names[level]} {code} has fewer records than {name!r} demands"
-    shown = (f"at least {int(least[node])}", str(int(have[node])))
-    return Finding("V107", text, areas.persons, None, code, *shown, "public facts demand more records here")
-
-
-def _too_many(areas: Areas, level: int, name: str, node: int, most: Ints, have: Ints) -> Finding:
-    code = areas.tree.code(level, node)
-    text = f"{areas.tree.names[level]} {code} has more records than {name!r} allows"
-    shown = (f"at most {int(most[node])}", str(int(have[node])))
-    return Finding(
-        "V107", text, areas.persons, None, code, *shown, "public facts leave less room for records here"
-    )
 
 
 def _stated_comparisons(session: Session) -> Comparisons:
@@ -360,20 +344,18 @@ def check_comparisons_areas(session: Session, areas: Areas, out: Findings) -> No
         held = {name: population.totals(tree, areas.n_levels - 1, cells) for name, cells in sides.items()}
         out.n_checked += tree.n_leaves
         over = rule.broken(held)
+        named = [place[b.node] for b in stated.broken if b.node in place and rule.name in b.constraints]
         listed = np.zeros(tree.n_leaves, dtype=bool)
-        listed[[place[b.node] for b in stated.broken if b.node in place and rule.name in b.constraints]] = (
-            True
-        )
+        listed[named] = True
         out.counts["broken"] += int((over & listed).sum())
-        nodes = np.flatnonzero(over != listed)
-        findings = [
-            _comparison_differs(areas, int(i), rule.name, broken=bool(over[i])) for i in nodes[:MAX_FINDINGS]
-        ]
+        nodes, findings = np.flatnonzero(over != listed), []
+        for leaf in nodes[:MAX_FINDINGS].tolist():
+            node = tree.code(-1, leaf)
+            says = (
+                f"breaks {rule.name!r}, which is not reported"
+                if over[leaf]
+                else f"keeps {rule.name!r} after all"
+            )
+            why = "soft rules are kept, or named where no population could keep them"
+            findings.append(Finding("V112", f"{node} {says}", areas.persons, None, node, why=why))
         out.add_many(len(nodes), findings, len(nodes))
-
-
-def _comparison_differs(areas: Areas, leaf: int, name: str, *, broken: bool) -> Finding:
-    node = areas.tree.code(-1, leaf)
-    text = f"{node} breaks {name!r}, which is not reported" if broken else f"{node} keeps {name!r} after all"
-    why = "soft rules are kept, or named where no population could keep them"
-    return Finding("V112", text, areas.persons, None, node, why=why)

@@ -190,22 +190,9 @@ def _check_ends(
     least, most = np.maximum(np.minimum(least, most), 0), np.maximum(most, 0)
     outside = np.asarray((count < least) | (count > most))
     least, most = np.minimum(least, count), np.maximum(most, count)
-    _report_rows(
-        session,
-        out,
-        at,
-        least != at.numbers.low,
-        "low does not follow from the estimate",
-        (least, at.numbers.low),
-    )
-    _report_rows(
-        session,
-        out,
-        at,
-        most != at.numbers.high,
-        "high does not follow from the estimate",
-        (most, at.numbers.high),
-    )
+    for name, due, stated in (("low", least, at.numbers.low), ("high", most, at.numbers.high)):
+        text = f"{name} does not follow from the estimate"
+        _report_rows(session, out, at, due != stated, text, (due, stated))
     return outside
 
 
@@ -320,10 +307,7 @@ def _check_sums(session: Session, out: Findings, at: _PlacedTable, parts: _Place
     off, wide = np.zeros(len(at.table.key), dtype=bool), np.zeros(len(at.table.key), dtype=bool)
     off[row] = 2 * np.abs(at.numbers.estimate[row] - sums) > n_parts + 1
     wide[row] = 2 * (at.numbers.stddev[row] - spread) > n_parts + 1
-    what = (
-        f"{parts.query.name} of its parts"
-        if parts.level == at.level
-        else f"its {session.tree.names[parts.level]}s"
-    )
+    theirs = f"{parts.query.name} of its parts", f"its {session.tree.names[parts.level]}s"
+    what = theirs[parts.level != at.level]
     _report_rows(session, out, at, off, f"the estimate is not the sum over {what}")
     _report_rows(session, out, at, wide, f"the deviation is above the sum over {what}")

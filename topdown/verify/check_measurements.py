@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -134,8 +133,12 @@ def check_measurements(session: Session, out: Findings) -> str:
         expected = _expected_rows(i, nodes, level.measurements, lengths)
         out.n_checked += expected.n_rows
         n_numbers += expected.n_answers
-        if plan.base is not None:
-            _check_n_numbers(out, level.name, plan.base.n_numbers[i : i + 1], expected.n_answers)
+        if plan.base is not None and (stated := plan.base.n_numbers[i : i + 1]) != [expected.n_answers]:
+            text = (
+                f"the base release leaves open another number of answers at {level.name} than the plan states"
+            )
+            shown = f"{expected.n_answers:,}", str(stated[:1])
+            out.add(Finding("V165", text, "plan.json", None, None, *shown))
         try:
             _check_level_files(session, expected, level.name, out)
         except UnreadableError as error:
@@ -146,31 +149,20 @@ def check_measurements(session: Session, out: Findings) -> str:
     return f"{out.n_failed} problems in the measurement files"
 
 
-def _check_n_numbers(out: Findings, level: str, stated: list[int], count: int) -> None:
-    if stated != [count]:
-        text = f"the base release leaves open another number of answers at {level} than the plan states"
-        out.add(Finding("V165", text, "plan.json", None, None, f"{count:,}", str(stated[:1])))
-
-
-def _variance(m: PlanMeasurement) -> Fraction:
-    """Return the variance that least squares weighs."""
-    return law_named(m.law).variance(fraction(m.parameter), m.weights or ())
-
-
 def _expected_rows(
     level: int, nodes: Ints, measurements: Sequence[PlanMeasurement], lengths: Ints | None
 ) -> _ExpectedRows:
     """Say what the rows hold; `lengths` is (nodes, queries) in an extension, where answers are listed sparsely."""
-    parts = [(v.numerator, v.denominator) for v in map(_variance, measurements)]
+    variances = [law_named(m.law).variance(fraction(m.parameter), m.weights or ()) for m in measurements]
+    parts = [v.as_integer_ratio() for v in variances]
     if any(max(pair) >= 2**63 for pair in parts):
         raise unreadable("V033", "plan.json", "has a variance that no measurement file can hold")
+    n_answers = np.array([m.n_answers for m in measurements], dtype=np.int64)
     return _ExpectedRows(
         level,
         nodes,
         pa.array([m.query for m in measurements], TEXT),
-        np.array([m.n_answers for m in measurements], dtype=np.int64)
-        if lengths is None
-        else lengths.reshape(-1),
+        n_answers if lengths is None else lengths.reshape(-1),
         np.array([n for n, _ in parts], dtype=np.int64),
         np.array([d for _, d in parts], dtype=np.int64),
     )
@@ -256,10 +248,8 @@ def _check_batch(
         out, "V031", path, rows, "query", label_positions(batch.column("query"), expected.queries) == query
     )
     _compare_rows(out, "V032", path, rows, "number of answers", np.diff(offsets) == lengths)
-    top, bottom = (
-        int64_array(batch.column("variance_numerator")),
-        int64_array(batch.column("variance_denominator")),
-    )
+    top = int64_array(batch.column("variance_numerator"))
+    bottom = int64_array(batch.column("variance_denominator"))
     same = (top == expected.numerator[query]) & (bottom == expected.denominator[query])
     _compare_rows(out, "V033", path, rows, "variance", same)
 

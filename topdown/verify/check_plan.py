@@ -163,16 +163,16 @@ def check_base(session: Session, out: Findings) -> str:
 
 def _check_base_files(session: Session, out: Findings, stated: PlanBase, base: BaseTable) -> None:
     manifest: dict[str, Any] = read_json(session.root, MANIFEST, "V160", "topdown.manifest")
-    entries = manifest.get("files")
-    listed = (
-        {e.get("path"): e.get("sha256") for e in entries if isinstance(e, dict)}
-        if isinstance(entries, list)
-        else {}
-    )
+    entries = manifest.get("files") if isinstance(manifest.get("files"), list) else []
+    listed = {e.get("path"): e.get("sha256") for e in entries or () if isinstance(e, dict)}
+    own = session.cuts.paths(PERSONS, len(session.tree.names) - 1)
     for what, file, expected, found in (
         ("manifest of the base release", MANIFEST, stated.manifest_sha256, session.sha256(MANIFEST)),
         ("microdata of the base release", TABLE, stated.table_sha256, _table_sha256(session)),
-        *_base_tables_listed(session, listed),
+        *(
+            ("microdata in the base's manifest", MANIFEST, session.sha256(copy), listed.get(path))
+            for copy, path in zip(base_table_paths(session.tree, session.cuts), own, strict=True)
+        ),
         (
             "public facts in the base's manifest",
             MANIFEST,
@@ -200,16 +200,6 @@ def _table_sha256(session: Session) -> str:
         return session.sha256(TABLE)
     lines = [f"{session.sha256(path)}  {path.rpartition('/')[2]}\n" for path in paths]
     return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
-
-
-def _base_tables_listed(session: Session, listed: dict[Any, Any]) -> list[tuple[str, str, str, Any]]:
-    """Return what the base's manifest says of its microdata, and what they are."""
-    own = session.cuts.paths(PERSONS, len(session.tree.names) - 1)
-    pairs = zip(base_table_paths(session.tree, session.cuts), own, strict=True)
-    return [
-        ("microdata in the base's manifest", MANIFEST, session.sha256(copy), listed.get(path))
-        for copy, path in pairs
-    ]
 
 
 def _older_plans(session: Session, base: BaseTable) -> list[tuple[str, str, str, str]]:

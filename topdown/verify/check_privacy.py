@@ -5,7 +5,7 @@ A certificate may state nothing more favourable than what is derived, and nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -117,14 +117,8 @@ def derive_privacy(plan: PlanFile, below: Below, tree: Tree) -> DerivedPrivacy:
         if strange:
             raise unreadable("V160", path, f"has a level {strange[0]!r} that the geography lacks")
     statistics = _statistics(steps, tree)
-    changes = derive_changes(
-        plan.schema,
-        tree,
-        _closings(steps),
-        _limits(steps),
-        statistics,
-        whole=[kind for kind, _ in plan.relation.stated],
-    )
+    whole = [kind for kind, _ in plan.relation.stated]
+    changes = derive_changes(plan.schema, tree, *_closings_and_limits(steps), statistics, whole=whole)
     measured, shift = [step.measured for step in steps], plan.relation.shift
 
     def each(rows: Sequence[Measured]) -> tuple[ChangeLoss | None, ...]:
@@ -167,42 +161,28 @@ def _counts_moved(
 def _statistics(steps: Sequence[ChainedRelease], tree: Tree) -> list[Statistic]:
     out: list[Statistic] = []
     for step in steps:
-        doc = step.plan.doc
+        release = step.plan.doc.release.id
         for e in step.plan.rules.exact:
             taken = {s.name for s in out}
-            tries = chain([e.name, f"{e.name} ({doc.release.id})"], _numbered_names(e.name, doc.release.id))
-            name = next(name for name in tries if name not in taken)
+            more = (f"{e.name} ({release}, {n})" for n in count(2))
+            name = next(x for x in chain([e.name, f"{e.name} ({release})"], more) if x not in taken)
             groups = query_groups(step.plan.schema, e.query, step.reading)
             out.append(Statistic(name, tree.names.index(e.level), groups))
     return out
 
 
-def _numbered_names(name: str, release: str) -> Iterator[str]:
-    return (f"{name} ({release}, {n})" for n in count(2))
-
-
-def _closings(steps: Sequence[ChainedRelease]) -> list[Closing]:
-    """Return the rules that close cells, of every release by its own public facts."""
-    out = []
+def _closings_and_limits(steps: Sequence[ChainedRelease]) -> tuple[list[Closing], list[Limit]]:
+    """Return the rules that close cells and those that bound counts, of every release by its own public facts."""
+    closings, limits = list[Closing](), list[Limit]()
     for step in steps:
         for rule in step.plan.rules.closing:
             values = selected_values(step.plan.schema, rule.cells, step.reading)
-            out.append(Closing(rule.name, values, rule.closed(step.tree.facts, step.tree.n_leaves)))
-    return out
-
-
-def _limits(steps: Sequence[ChainedRelease]) -> list[Limit]:
-    """Return the rules that bound counts, of every release by its own public facts."""
-    out = []
-    if not any(rule.is_most for step in steps for rule in step.plan.rules.bounds):
-        return []  # lower bounds alone leave room for any record more
-    for step in steps:
-        for rule in step.plan.rules.bounds:
-            values = selected_values(step.plan.schema, rule.cells, step.reading)
-            numbers = rule.numbers(step.tree.facts)
-            ends = [False] * rule.is_least + [True] * rule.is_most
-            out += [Limit(rule.name, values, numbers, is_most) for is_most in ends]
-    return out
+            closings.append(Closing(rule.name, values, rule.closed(step.tree.facts, step.tree.n_leaves)))
+        for bound in step.plan.rules.bounds:
+            values = selected_values(step.plan.schema, bound.cells, step.reading)
+            ends = [False] * bound.is_least + [True] * bound.is_most
+            limits += [Limit(bound.name, values, bound.numbers(step.tree.facts), end) for end in ends]
+    return closings, limits
 
 
 def row_name(kind: str, of: str, unit: str) -> str:
@@ -214,11 +194,6 @@ def row_name(kind: str, of: str, unit: str) -> str:
     if kind == "step":
         return f"one step of {of}"
     return f"one {unit}, {kind}"
-
-
-def disclosed_by(names: Sequence[str]) -> str:
-    """Return the sentence of a secret that exact statistics give away."""
-    return "disclosed by: " + ", ".join(names)
 
 
 def change_sentence(
@@ -360,13 +335,8 @@ def _check_usual(compare: Comparison, plan: PlanFile, loss: Fraction, stated: di
     for delta, text in stated["epsilon"].items():
         true = usual_formula(loss, digits_of(delta)) if plan.loss_name == "rho" else loss
         if not true * (1 - ROUNDED) <= read_decimal(text) <= true + USUAL_SLACK:
-            compare.wrong(
-                "V131",
-                f"privacy.usual at {delta}",
-                "is not what the plan's loss implies",
-                twelve_digits(true),
-                text,
-            )
+            line = "is not what the plan's loss implies"
+            compare.wrong("V131", f"privacy.usual at {delta}", line, twelve_digits(true), text)
 
 
 def _check_secrets(compare: Comparison, plan: PlanFile, own: DerivedPrivacy, stated: dict[str, Any]) -> None:
@@ -376,9 +346,8 @@ def _check_secrets(compare: Comparison, plan: PlanFile, own: DerivedPrivacy, sta
         compare.wrong("V133", "privacy", "speaks of neighbours that no two data sets can be")
         return
     whole = "chain" if len(own.steps) > 1 else "release"
-    compare.rows(
-        "V133", "privacy.secrets", stated.get("secrets"), _expected_statements(plan, own, own.losses, whole)
-    )
+    rows = _expected_statements(plan, own, own.losses, whole)
+    compare.rows("V133", "privacy.secrets", stated.get("secrets"), rows)
     with compare.reading("V132", "privacy.secrets[0]"):
         first = stated["secrets"][0]
         compare.same("V132", "privacy.epsilon", first["epsilon"], stated.get("epsilon"))
@@ -393,13 +362,8 @@ def _check_secrets(compare: Comparison, plan: PlanFile, own: DerivedPrivacy, sta
         found = [{key: step[key] for key in step if key != "secrets"} for step in stated["steps"]]
         if compare.same("V135", "privacy.steps", heads, found):
             for i, (_, _, losses) in enumerate(steps):
-                rows = stated["steps"][i].get("secrets")
-                compare.rows(
-                    "V135",
-                    f"privacy.steps[{i}].secrets",
-                    rows,
-                    _expected_statements(plan, own, losses, "step"),
-                )
+                rows = _expected_statements(plan, own, losses, "step")
+                compare.rows("V135", f"privacy.steps[{i}].secrets", stated["steps"][i].get("secrets"), rows)
 
 
 def _check_composed(compare: Comparison, own: DerivedPrivacy, stated: list[dict[str, str]]) -> None:
@@ -417,14 +381,8 @@ def _check_composed(compare: Comparison, own: DerivedPrivacy, stated: list[dict[
         low, high = delta_between(parts, shares, total, point)
         compare.out.n_checked += 1
         if not low <= float(read_decimal(one["delta"])) <= high:
-            line = "is not between the sums found here"
-            compare.wrong(
-                "V132",
-                f"privacy.composed at {exact_text(point)}",
-                line,
-                f"{low:.6g} .. {high:.6g}",
-                one["delta"],
-            )
+            line, place = "is not between the sums found here", f"privacy.composed at {exact_text(point)}"
+            compare.wrong("V132", place, line, f"{low:.6g} .. {high:.6g}", one["delta"])
 
 
 def _expected_statements(
@@ -439,15 +397,12 @@ def _expected_statements(
             "exact": list(change.exact),
         }
         exact = change.exact if change.status == "conditional" else ()
+        said = f"disclosed by: {', '.join(change.exact)}"
         say = partial(
             change_sentence, change.kind, change.of, unit, exact, public_facts=own.public_facts, reads=reads
         )
-        out.append(StatedRow(head, loss, say if loss is not None else partial(_disclosed, change.exact)))
+        out.append(StatedRow(head, loss, said if loss is None else say))
     return out
-
-
-def _disclosed(names: tuple[str, ...], _: int) -> str:
-    return disclosed_by(names)
 
 
 def check_everything_released(

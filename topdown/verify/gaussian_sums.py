@@ -284,9 +284,8 @@ def _one_count(
     mass /= mass.sum()
     low = np.floor(loss / step)
     below, at = low * step - loss, low.astype(np.int64) % points
-    share = np.expm1(below) / math.expm1(
-        -step
-    )  # of the upper point, so that both neighbours keep their probability
+    # of the upper point, so that both neighbours keep their probability
+    share = np.expm1(below) / math.expm1(-step)
     line = np.zeros(points)
     line += np.bincount(at, mass * (1 - share) * np.exp(tilt * below), points)
     line += np.bincount((at + 1) % points, mass * share * np.exp(tilt * (below + step)), points)

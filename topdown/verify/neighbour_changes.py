@@ -553,7 +553,9 @@ def _attribute_change(free: FreeCells, statistics: Sequence[Statistic], name: st
     else:
         pairs |= bool(free.exchangeable.any())
     pairs &= ~np.eye(n, dtype=bool)
-    differs = {s.name: _different_groups(s.groups[name]) for s in statistics if name in s.groups}
+    differs = {
+        s.name: np.not_equal.outer(s.groups[name], s.groups[name]) for s in statistics if name in s.groups
+    }
     agreeing = pairs & ~np.any([*differs.values(), np.zeros_like(pairs)], axis=0)
     altered = [statistic for statistic, different in differs.items() if bool((pairs & different).any())]
     possible, agree = bool(pairs.any()), bool(agreeing.any())
@@ -577,12 +579,6 @@ def _limits_on_attribute(free: FreeCells, name: str) -> list[str]:
                 out.append(f.name)
                 break
     return out
-
-
-def _different_groups(groups: tuple[int, ...]) -> Bools:
-    """Mark the pairs of values that are in different groups."""
-    of = np.array(groups)
-    return np.asarray(of[:, None] != of[None, :], dtype=bool)
 
 
 def _within_level_change(

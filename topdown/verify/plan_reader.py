@@ -78,15 +78,10 @@ class PlanFile:
     @cached_property
     def loss(self) -> Fraction:
         """Loss that the budget and the shares imply, from nothing else."""
-        budget = fraction(self.doc.budget)
-        return sum(
-            (
-                budget * fraction(level.share) * fraction(m.share)
-                for level in self.doc.levels
-                for m in level.measurements
-            ),
-            Fraction(0),
+        shares = (
+            fraction(one.share) * fraction(m.share) for one in self.doc.levels for m in one.measurements
         )
+        return fraction(self.doc.budget) * sum(shares, Fraction(0))
 
     @cached_property
     def delta(self) -> Fraction:

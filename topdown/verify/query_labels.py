@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from topdown.formats.release_documents import SchemaOfRecords
 
 Cells = Sequence[tuple[str, Sequence[str]]]
-Groups = dict[
-    str, tuple[int, ...]
-]  # attribute: group of each of its values; left out if it makes no difference
-Reading = dict[
-    str, tuple[str, tuple[int, ...]]
-]  # attribute there: attribute here, value there of each value here
+# attribute: group of each of its values; left out if it makes no difference
+Groups = dict[str, tuple[int, ...]]
+# attribute there: attribute here, value there of each value here
+Reading = dict[str, tuple[str, tuple[int, ...]]]
 MOST_NAME_BYTES = 60
 RESERVED = ("total", "detailed", "geocode", "count", "level", "node")
 
@@ -147,11 +145,8 @@ def read_schema(stated: SchemaOfRecords) -> Schema:
             if len(r.group_of) != len(a.labels) or set(r.group_of) != set(range(len(r.group_labels))):
                 raise ValueError(f"recode {r.name!r} does not put every value into one of its groups")
             recodes[r.name] = Factor(a.name, r.name, tuple(r.group_labels), tuple(r.group_of))
-    names = [
-        *RESERVED,
-        *(a.name for a in attributes),
-        *(r.name for a in stated.attributes for r in a.recodes),
-    ]
+    of_recodes = [r.name for a in stated.attributes for r in a.recodes]
+    names = [*RESERVED, *(a.name for a in attributes), *of_recodes]
     if len(set(names)) < len(names) or len(names) == len(RESERVED):
         raise ValueError("its schema has no attribute, or uses a name twice")
     if odd := [name for name in names if not _is_name(name)]:

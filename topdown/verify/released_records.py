@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -305,13 +305,12 @@ class Areas:
         """The microdata as written, right or wrong."""
         if self.given is not None:
             return self.given
-        return self.once(
-            "raw population",
-            "whole numbers",
-            lambda: load_population(
-                self.root, self.plan, self.tree, self.persons, is_own=self.is_own(self.persons)
-            ),
-        )
+
+        def load() -> Population:
+            own = self.is_own(self.persons)
+            return load_population(self.root, self.plan, self.tree, self.persons, is_own=own)
+
+        return self.once("raw population", "whole numbers", load)
 
     @property
     def population(self) -> Population:
@@ -330,20 +329,13 @@ class Areas:
         """Return one published table; those that are too many to keep are read again when asked for again."""
         name = f"table {query.name} {level}"
         path = self.path(table_path(query, self.tree.names[level]))
-        table = self.once(
-            name,
-            "tables",
-            lambda: load_table(
-                self.root,
-                self.plan,
-                self.tree,
-                query,
-                level,
-                path,
-                self._listed(query, level),
-                is_own=self.is_own(path),
-            ),
-        )
+        form = None if self.possible is None else self.possible.listed(query, self.top + level)
+
+        def load() -> Table:
+            own = self.is_own(path)
+            return load_table(self.root, self.plan, self.tree, query, level, path, form, is_own=own)
+
+        table = self.once(name, "tables", load)
         self._rows[name] = 0  # of all others that are kept
         if sum(self._rows.values()) + len(table.key) > KEPT_ROWS:
             self.once.forget(name)
@@ -351,9 +343,6 @@ class Areas:
         else:
             self._rows[name] = len(table.key)
         return table
-
-    def _listed(self, query: Query, level: int) -> Literal["all", "nonzero"] | None:
-        return None if self.possible is None else self.possible.listed(query, self.top + level)
 
 
 def tree_of_section(tree: Tree, cuts: FileSections, number: int) -> tuple[Tree, tuple[int, ...]]:

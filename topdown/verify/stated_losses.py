@@ -69,12 +69,12 @@ class StatedRow:
     Args:
         head: what it must state literally.
         loss: of the secret; None if it is disclosed.
-        sentence: the sentence, given how many choices in 100 are right.
+        sentence: the sentence; of a secret that is not disclosed, given how many choices in 100 are right.
     """
 
     head: dict[str, Any]
     loss: ChangeLoss | None
-    sentence: Callable[[int], str]
+    sentence: Callable[[int], str] | str
     deltas: tuple[str, ...] = ()
 
 
@@ -138,11 +138,10 @@ class Comparison:
         self.same(code, f"{place}: its keys", sorted(keys), sorted(stated))
         for key, value in row.head.items():
             self.same(code, f"{place}.{key}", value, stated.get(key))
-        times = 0
         if loss is not None:
             self._numbers(place, stated, loss, row.deltas or self.deltas)
-            times = stated.get("right_in_100", 0)
-        self.same("V134", f"{place}.sentence", row.sentence(times), stated.get("sentence"))
+        said = row.sentence if isinstance(row.sentence, str) else row.sentence(stated.get("right_in_100", 0))
+        self.same("V134", f"{place}.sentence", said, stated.get("sentence"))
 
     def _numbers(self, place: str, stated: dict[str, Any], loss: ChangeLoss, deltas: tuple[str, ...]) -> None:
         self.same("V132", f"{place}.n_counts_moved", loss.counts, stated.get("n_counts_moved"))
@@ -181,8 +180,8 @@ class Comparison:
             return
         for i, point in enumerate(points):
             self.same("V132", f"{place}[{i}]: its keys", ["alpha", "power"], sorted(point))
-            found = partial(_power_at, i=i)
-            self._enclosure(f"{place}[{i}].power", point.get("power"), loss, method, found, bounds_do=True)
+            own = partial(_power_at, i=i)
+            self._enclosure(f"{place}[{i}].power", point.get("power"), loss, method, own, bounds_do=True)
 
     def _enclosure(
         self,
@@ -237,18 +236,10 @@ class Comparison:
     def _composed_guess(self, place: str, stated: object, loss: PairLoss) -> None:
         """Add a finding unless a guess is bounded as composed losses do: from 1/2 to no less than they allow."""
         with self.reading("V132", place):
-            low, high = read_enclosure(stated)
-            if (
-                low != Fraction(1, 2)
-                or not loss.parts
-                or not loss.composed_guess.lower <= high <= loss.composed_guess.upper
-            ):
+            (low, high), mine = read_enclosure(stated), loss.composed_guess if loss.parts else None
+            if low != Fraction(1, 2) or mine is None or not mine.lower <= high <= mine.upper:
                 self.wrong(
-                    "V132",
-                    place,
-                    "is not what composed losses give",
-                    str(loss.composed_guess),
-                    _json_text(stated),
+                    "V132", place, "is not what composed losses give", str(mine or ""), _json_text(stated)
                 )
 
     def _usual(self, place: str, stated: dict[str, Any], rho: Fraction, deltas: tuple[str, ...]) -> None:
@@ -261,18 +252,14 @@ class Comparison:
             for delta in deltas:
                 text, digits = stated[key][delta], digits_of(delta)
                 if key == "gaussian_comparison":
-                    self._near(
-                        f"{place}.{key}",
-                        _read_float(text),
-                        continuous_epsilon(rho, digits) if rho else 0.0,
-                        1e-6,
-                    )
+                    mine = continuous_epsilon(rho, digits) if rho else 0.0
+                    self._near(f"{place}.{key}", _read_float(text), mine, 1e-6)
                     continue
-                true = _usual_bound(key, rho, digits)
+                formula = usual_formula if key == "bun_steinke" else tight_formula
+                true = formula(rho, digits) if rho else Fraction(0)
                 if not true * (1 - ROUNDED) <= read_decimal(text) <= true * (1 + CLOSED_FORM_SLACK):
-                    self.wrong(
-                        "V131", f"{place}.{key}", "is not what rho implies", twelve_digits(true), str(text)
-                    )
+                    due = twelve_digits(true)
+                    self.wrong("V131", f"{place}.{key}", "is not what rho implies", due, str(text))
 
     def _near(self, place: str, stated: float, mine: float, slack: float = 1e-12) -> None:
         self.out.n_checked += 1
@@ -286,12 +273,6 @@ def _epsilon_at(loss: ChangeLoss, *, delta: str) -> Ends:
 
 def _power_at(loss: ChangeLoss, *, i: int) -> Ends:
     return loss.powers[i]
-
-
-def _usual_bound(key: str, rho: Fraction, digits: int) -> Fraction:
-    if not rho:
-        return Fraction(0)
-    return usual_formula(rho, digits) if key == "bun_steinke" else tight_formula(rho, digits)
 
 
 def _allowed_width(method: object) -> Fraction:

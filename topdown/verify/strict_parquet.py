@@ -235,7 +235,7 @@ def _same_pages(pages: list[Page], due: list[Page], column: Fields) -> bool:
         {k: v for k, v in header[_DATA].items() if k[0] in (2, 3, 4)} for header, _ in due if _DATA in header
     )
     n_values = sum(signed(head[1, 5]) for head in data)
-    told = {(kind, encoding): count for kind, encoding, count in map(_page_count, column.get((13, 9), []))}
+    told = {(one[1, 5], one[2, 5]): signed(one[3, 5]) for one in column.get((13, 9), [])}
     return (
         known
         and all(one == form for one in forms)
@@ -246,10 +246,6 @@ def _same_pages(pages: list[Page], due: list[Page], column: Fields) -> bool:
             len(data) > 1 or all((head.get((5, 12)) or None) in (None, column.get((12, 12))) for head in data)
         )
     )
-
-
-def _page_count(stated: Fields) -> tuple[int, int, int]:
-    return stated[1, 5], stated[2, 5], signed(stated[3, 5])
 
 
 _DATA, _DICTIONARY = (5, STRUCT), (7, STRUCT)  # of PageHeader
