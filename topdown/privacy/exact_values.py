@@ -120,11 +120,8 @@ def significant(value: Fraction, digits: int, *, up: bool) -> str:
     text = str(scaled)
     sign = "-" if value < 0 else ""
     if -5 <= exponent < digits:
-        whole, part = (
-            (text[: exponent + 1], text[exponent + 1 :])
-            if exponent >= 0
-            else ("0", "0" * (-exponent - 1) + text)
-        )
+        text = "0" * -exponent + text
+        whole, part = text[: max(exponent, 0) + 1], text[max(exponent, 0) + 1 :]
         return sign + (f"{whole}.{part.rstrip('0')}".rstrip("."))
     part = text[1:].rstrip("0")
     return f"{sign}{text[0]}{'.' + part if part else ''}e{exponent}"

@@ -237,10 +237,22 @@ def attribute_rows(
         balls: compute in balls, or in float64 with bounds where they would take more than a second; False: in
             float64 with bounds. `method` says which.
     """
-    return [
-        _attribute_row(secret, deltas, words, balls=balls, anew=anew)
-        for secret in protected_attributes(measurements, claims)
-    ]
+    rows = []
+    for secret in protected_attributes(measurements, claims):
+        claim = secret.claim
+        row: Document = {
+            "name": claim.stated(words.unit).name,
+            "kind": claim.kind,
+            "status": claim.status,
+            "exact": list(claim.exact),
+        }
+        if secret.loss is None:
+            row["sentence"] = f"disclosed by: {', '.join(claim.exact)}"
+        else:
+            row |= _cached_numbers(secret.loss, tuple(deltas), balls=balls, anew=anew)
+            row["sentence"] = attack_sentence(row["right_in_100"], claim, words)
+        rows.append(row)
+    return rows
 
 
 def attack_sentence(times: int, claim: Claim = EVERYTHING, words: StatementWords = PLAIN) -> str:
@@ -258,44 +270,17 @@ def accuracy_percent(best_guess: Enclosure) -> int:
 
 def usual_conversions(rho: Fraction, deltas: Iterable[Threshold]) -> Document:
     """Return the comparison columns at each delta: zCDP by both conversions (rounded up), and mu-GDP."""
-    columns: dict[str, dict[str, object]] = {
-        "bun_steinke": {},
-        "canonne_kamath_steinke": {},
-        "gaussian_comparison": {},
+    mu, at = math.sqrt(float(2 * rho)), {str(delta): delta for delta in deltas}
+    formulas = {"bun_steinke": zcdp.bun_steinke, "canonne_kamath_steinke": zcdp.canonne_kamath_steinke}
+    columns: Document = {
+        name: {key: formula(rho, delta).texts(12)[1] if rho else "0" for key, delta in at.items()}
+        for name, formula in formulas.items()
     }
-    for delta in deltas:
-        key = str(delta)
-        if not rho:
-            columns["bun_steinke"][key] = columns["canonne_kamath_steinke"][key] = "0"
-            columns["gaussian_comparison"][key] = 0.0
-            continue
-        columns["bun_steinke"][key] = zcdp.bun_steinke(rho, delta).texts(12)[1]
-        columns["canonne_kamath_steinke"][key] = zcdp.canonne_kamath_steinke(rho, delta).texts(12)[1]
-        columns["gaussian_comparison"][key] = zcdp.gaussian_epsilon(
-            math.sqrt(float(2 * rho)), zcdp.log_ratio(delta_of(delta), Fraction(1))
-        )
-    return {**columns, "gaussian_note": COMPARISON_NOTE}
-
-
-def _attribute_row(
-    secret: ProtectedAttribute,
-    deltas: Sequence[Threshold],
-    words: StatementWords,
-    *,
-    balls: bool,
-    anew: bool,
-) -> Document:
-    claim = secret.claim
-    head = {
-        "name": claim.stated(words.unit).name,
-        "kind": claim.kind,
-        "status": claim.status,
-        "exact": list(claim.exact),
+    columns["gaussian_comparison"] = {
+        key: zcdp.gaussian_epsilon(mu, zcdp.log_ratio(delta_of(delta), Fraction(1))) if rho else 0.0
+        for key, delta in at.items()
     }
-    if secret.loss is None:
-        return head | {"sentence": f"disclosed by: {', '.join(claim.exact)}"}
-    numbers = _cached_numbers(secret.loss, tuple(deltas), balls=balls, anew=anew)
-    return head | numbers | {"sentence": attack_sentence(numbers["right_in_100"], claim, words)}
+    return columns | {"gaussian_note": COMPARISON_NOTE}
 
 
 def loss_numbers(
@@ -367,11 +352,6 @@ def _cached_numbers(
     )
 
 
-def _intersection(one: Enclosure, other: Enclosure) -> Enclosure:
-    """Return where two enclosures of one value meet."""
-    return Enclosure(max(one.lower, other.lower), min(one.upper, other.upper), one.method)
-
-
 def _zcdp_numbers(rho: Fraction, deltas: Sequence[Threshold]) -> Document:
     return {"rho": str(rho), "mu": math.sqrt(float(2 * rho)), "usual": usual_conversions(rho, deltas)}
 
@@ -398,8 +378,8 @@ def _attack_powers(loss: ComposedLoss) -> list[Document]:
         if any(
             box.width > WIDE for box in boxes
         ):  # the theorems that hold for every composition may say more
-            more = loss.trade_off_curve(CURVE, engine="bounds")
-            boxes = [_intersection(one, other) for one, other in zip(boxes, more, strict=True)]
+            both = zip(boxes, loss.trade_off_curve(CURVE, engine="bounds"), strict=True)
+            boxes = [Enclosure(max(a.lower, b.lower), min(a.upper, b.upper), a.method) for a, b in both]
     return [
         {"alpha": str(a), "power": list(Enclosure(1 - b.upper, 1 - b.lower).texts(12))}
         for a, b in zip(CURVE, boxes, strict=True)

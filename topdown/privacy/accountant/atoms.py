@@ -248,13 +248,8 @@ def _meet(atoms: _Atoms, first: int, gap: Real, spacing: Real, theta: float) -> 
         raise EngineLimitError("the atoms span too many orders of magnitude", fix='use engine "ball"')
     big = weight * np.exp(-theta * level) * half.plain[place]
     small = weight * np.exp(-(theta + 1) * level - gap) * half.second[place]
-    bound = (
-        _unit(weight.dtype.type)
-        * (2 * exponents + 1300 + len(half.index) / 500)
-        * float((big + small).sum())
-        * (1 + OUTWARD)
-    )
-    return float((big - small).sum()), bound
+    rounding = _unit(weight.dtype.type) * (2 * exponents + 1300 + len(half.index) / 500)
+    return float((big - small).sum()), rounding * float((big + small).sum()) * (1 + OUTWARD)
 
 
 def _suffix(values: Floats) -> Floats:

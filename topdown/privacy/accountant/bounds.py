@@ -140,14 +140,9 @@ def _sandwich(law: LossDistribution, nats: int) -> Sandwich:
 
 def _below(law: LossDistribution, width: Fraction) -> Fraction:
     """Return P of the Gaussians with variance v + s, v s / (v + s) = width, without coordinates of small variance."""
-    return sum(
-        (
-            g.count * g.shift**2 / (g.variance + g.variance * width / (g.variance - width))
-            for g in law.groups
-            if g.variance >= 2 * width
-        ),
-        _ZERO,
-    )
+    wide = [g for g in law.groups if g.variance >= 2 * width]
+    sums = [g.variance + g.variance * width / (g.variance - width) for g in wide]
+    return sum((g.count * g.shift**2 / both for g, both in zip(wide, sums, strict=True)), _ZERO)
 
 
 def _normal(flint: Any, x: Ball) -> Ball:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,22 +54,8 @@ _FLOAT_TOTALS = (Fraction(1, 10**24), Fraction(10**12))
 _FLOAT_COUNT = 10**13
 
 
-class Engine(Protocol):
-    """Anything that encloses delta at exact epsilons."""
-
-    @property
-    def method(self) -> str:
-        """Name of the engine, with what is said of its results."""
-
-    def deltas(self, epsilons: Sequence[Fraction]) -> list[Enclosure]:
-        """Return the enclosure of delta at each epsilon."""
-
-
-class TailEngine(Engine, Protocol):
-    """An engine on the lattice (WITH_TAILS), which also encloses tails."""
-
-    def tails(self, indices: Sequence[int]) -> list[Enclosure]:
-        """Return the enclosure of P[S >= index * spacing] at each index >= 0."""
+Engine = Quadrature | BallQuadrature | LatticeFft | atoms.Atoms | PaperSieve | Bounds
+"""What encloses delta at exact epsilons; `method` is its name, with what is said of its results."""
 
 
 def second_opinion(law: LossDistribution) -> Quadrature:
@@ -193,13 +179,6 @@ def curve_is_quick(engine: Engine, law: LossDistribution, n_points: int) -> bool
     elif isinstance(engine, atoms.Atoms):
         work = atoms.atom_work(law)
     return n_points * work <= _MOST_CURVE
-
-
-def outward_arrays(boxes: Sequence[Enclosure]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return enclosures as (lower, upper) float64 arrays, rounded outward."""
-    lower = np.array([float(b.lower) for b in boxes])
-    upper = np.array([float(b.upper) for b in boxes])
-    return np.maximum(np.nextafter(lower, -np.inf), 0.0), np.nextafter(upper, np.inf)
 
 
 DIGITS = 17
@@ -336,12 +315,11 @@ class Composition:
 
     def _trade_offs(self, points: list[Fraction], name: str, digits: int) -> list[Enclosure]:
         found = self._engine(name, digits)
-        if name not in WITH_TAILS:
+        if name not in WITH_TAILS or not isinstance(found, Quadrature | BallQuadrature):
             return trade_off_from_deltas(found.deltas, self.law, points, found.method)
-        tails = cast(TailEngine, found).tails
         bits = 80 + 4 * digits
         exp = (lambda x: ball_exp(x, bits)) if name == "ball" else float_exp
-        return TradeOff(self.law, tails, found.method, exp).at(points)
+        return TradeOff(self.law, found.tails, found.method, exp).at(points)
 
     def best_guess(self, *, engine: str = "auto", digits: int = DIGITS) -> Enclosure:
         """Return the probability that the best attacker names the right one of two equally likely neighbours.
@@ -368,7 +346,9 @@ class Composition:
         found = self._engine(self._auto, DIGITS)
         if isinstance(found, Quadrature):
             return found.delta_sums(epsilons).bounds()
-        return outward_arrays(found.deltas(epsilons))
+        boxes = found.deltas(epsilons)
+        lower, upper = np.array([[float(b.lower), float(b.upper)] for b in boxes]).reshape(-1, 2).T
+        return np.maximum(np.nextafter(lower, -np.inf), 0.0), np.nextafter(upper, np.inf)
 
     def certifying(self) -> str:
         """Return the engine for a certificate: balls, or "auto" when they would take more than a second or so."""

@@ -47,11 +47,10 @@ def canonne_kamath_steinke(rho: Exact, delta: Threshold) -> Enclosure:
             return rho_ball - (log_ball - x.log1p()) / (x * x)
 
         pad = Fraction(1, 10**13)
-        while pad < 1 and not (
-            ends(slope(ball_of(flint, excess * (1 - pad))))[1]
-            <= 0
-            <= ends(slope(ball_of(flint, excess * (1 + pad))))[0]
-        ):
+        while pad < 1:
+            falls, rises = (ends(slope(ball_of(flint, excess * (1 + way)))) for way in (-pad, pad))
+            if falls[1] <= 0 <= rises[0]:
+                break
             pad *= 4
         x = ball_of(flint, excess)
         value = (1 + x) * rho_ball + (log_ball - x.log1p()) / x + (x / (1 + x)).log()
@@ -73,9 +72,8 @@ def _least_order(rho: float, log_inverse: float) -> float:
         high *= 2
     for _ in range(200):
         middle = math.sqrt(low * high)
-        low, high = (
-            (middle, high) if rho * middle * middle + math.log1p(middle) < log_inverse else (low, middle)
-        )
+        below = rho * middle * middle + math.log1p(middle) < log_inverse
+        low, high = (middle, high) if below else (low, middle)
     return high
 
 

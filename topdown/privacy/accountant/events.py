@@ -16,8 +16,7 @@ from typing import Any
 
 from topdown.errors import ConfigError
 from topdown.formats.common import Neighbours
-from topdown.privacy.accountant import conversions as inversion
-from topdown.privacy.accountant import conversions as zcdp
+from topdown.privacy.accountant import conversions
 from topdown.privacy.accountant.composition import Composition
 from topdown.privacy.accountant.gaussian_loss import ball_of, ends, loss_distribution, precision
 from topdown.privacy.exact_values import (
@@ -214,10 +213,9 @@ class Mixture:
             )
         largest = max(_loss_ends(loss)[1] for side in self._sides for loss, _ in side.atoms)
         room = target - max(side.infinite[1] for side in self._sides)
-        ceiling = max(largest, Fraction(0)) + (
-            zcdp.bun_steinke(self.gaussian.rho, room).upper if self.gaussian else 0
-        )
-        found = inversion.solve_epsilon(self._deltas, target, float(ceiling) / 2, ceiling + 1, 60)
+        ceiling = max(largest, Fraction(0))
+        ceiling += conversions.bun_steinke(self.gaussian.rho, room).upper if self.gaussian else 0
+        found = conversions.solve_epsilon(self._deltas, target, float(ceiling) / 2, ceiling + 1, 60)
         return self._refined(found, target)
 
     def _refined(self, found: Enclosure, target: Fraction) -> Enclosure:
@@ -280,17 +278,13 @@ class Mixture:
 
     def _one(self, side: _Side, epsilon: Fraction) -> Enclosure:
         places = [(_loss_ends((epsilon - r, 1 / q)), mass) for (r, q), mass in side.atoms]
-        rows = (
-            _gaussian_rows(self.gaussian, [p for p, _ in places])
-            if self.gaussian
-            else [_pure_step(p) for p, _ in places]
-        )
-        lower = sum(
-            (mass[0] * low for (low, _), (_, mass) in zip(rows, places, strict=True)), side.infinite[0]
-        )
-        upper = sum(
-            (mass[1] * high for (_, high), (_, mass) in zip(rows, places, strict=True)), side.infinite[1]
-        )
+        if self.gaussian:
+            rows = _gaussian_rows(self.gaussian, [p for p, _ in places])
+        else:  # (1 - exp(x))+ over an interval
+            rows = [(1 - exp_ends(high)[1], 1 - exp_ends(low)[0]) for (low, high), _ in places]
+            rows = [(max(Fraction(0), low), max(Fraction(0), high)) for low, high in rows]
+        each = [(low * mass[0], high * mass[1]) for (low, high), (_, mass) in zip(rows, places, strict=True)]
+        lower, upper = (sum((pair[i] for pair in each), side.infinite[i]) for i in (0, 1))
         return Enclosure(max(lower, Fraction(0)), upper)
 
 
@@ -339,10 +333,7 @@ def _loss_side(events: Sequence[tuple[Simple, int]], *, forward: bool) -> _Side:
 def _supporting_lines(flint: Any, side: _Side) -> list[tuple[Ball, Ball]]:
     """Return (e**loss, delta there) at every value of the loss that is at least 0, and at 0."""
     atoms = sorted(side.atoms, key=lambda atom: _loss_ends(atom[0])[0], reverse=True)
-    above, under = (
-        flint.arb(0),
-        flint.arb(0),
-    )  # of larger losses: probability, and that of the other neighbour
+    above = under = flint.arb(0)  # of larger losses: probability, and that of the other neighbour
     infinite, out = _between(flint, side.infinite), []
     for (r, q), mass in atoms:
         odds = ball_of(flint, r).exp() * ball_of(flint, q)
@@ -438,12 +429,6 @@ def exp_ends(x: Fraction) -> tuple[Fraction, Fraction]:
     """Return exact bounds of e**x."""
     with precision(_BITS) as flint:
         return ends(ball_of(flint, x).exp())
-
-
-def _pure_step(place: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
-    """Return (lower, upper) of (1 - exp(x))+ over an interval."""
-    low, high = place
-    return max(Fraction(0), 1 - exp_ends(high)[1]), max(Fraction(0), 1 - exp_ends(low)[0])
 
 
 UNIT_BITS = 192

@@ -287,10 +287,8 @@ def _deltas(
 @lru_cache(maxsize=64)  # rows of one statement share their laws
 def _outcomes(weights: Weights) -> FiniteLoss:
     """Return the probabilities of every value for two neighbours whose answers are 1 apart; the same both ways."""
-    every = (*weights[:0:-1], *weights)
-    return FiniteLoss(
-        tuple((Fraction(p, UNIT), Fraction(q, UNIT)) for p, q in zip((*every, 0), (0, *every), strict=True))
-    )
+    pairs = _pairs_of((*weights[:0:-1], *weights), 1)
+    return FiniteLoss(tuple((Fraction(p, UNIT), Fraction(q, UNIT)) for p, q in pairs))
 
 
 @lru_cache(maxsize=64)

@@ -13,7 +13,7 @@ error; a threshold is then a weighted sum. Error bound: transform and input erro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -217,21 +217,17 @@ class Quadrature:
         """Return delta at each epsilon."""
         points = [e - self.law.half for e in epsilons]
         if not self.lattice:
-            return self._run(points, self._open_block)
+            return _join([self._open_block(points[part]) for part in self._blocks(len(points))])
         first, gap = zip(*map(self.law.first_above, points), strict=True)
         return self._lattice(first, np.array([float(g) for g in gap]))
 
     def _lattice(self, first: Sequence[int], gap: Floats | None) -> Sums:
-        step = max(1, _BLOCK // len(self.window.index))
-        blocks = [
-            self._lattice_block(first[i : i + step], None if gap is None else gap[i : i + step])
-            for i in range(0, len(first), step)
-        ]
-        return _join(blocks)
+        parts = self._blocks(len(first))
+        return _join([self._lattice_block(first[p], None if gap is None else gap[p]) for p in parts])
 
-    def _run(self, points: list[Fraction], block: Callable[[Sequence[Fraction]], Sums]) -> Sums:
+    def _blocks(self, n: int) -> list[slice]:
         step = max(1, _BLOCK // len(self.window.index))
-        return _join([block(points[i : i + step]) for i in range(0, len(points), step)])
+        return [slice(i, i + step) for i in range(0, n, step)]
 
     def _lattice_block(self, first: Sequence[int], gap: Floats | None) -> Sums:
         window, law, n_points = self.window, self.law, self.window.n_points

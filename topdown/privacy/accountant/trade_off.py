@@ -61,7 +61,12 @@ class TradeOff:
             range(low - 1, high) if alpha <= Fraction(1, 2) else range(1 - high, 2 - low)
             for alpha, (low, high) in zip(alphas, edges, strict=True)
         ]
-        known = self._known({i for zs in points for z in zs for i in self._needed(z)})
+        order = sorted({i for zs in points for z in zs for i in self._needed(z)})
+        values = self.tails([i if i > 0 else 1 - i for i in order])
+        known = {  # P[S >= index * spacing]; the law is symmetric
+            i: v if i > 0 else Enclosure(_ONE - v.upper, _ONE - v.lower)
+            for i, v in zip(order, values, strict=True)
+        }
         out = []
         for alpha, zs in zip(alphas, points, strict=True):
             lines = [self._line(z, alpha, known) for z in zs]
@@ -116,15 +121,6 @@ class TradeOff:
 
     def _needed(self, z: int) -> tuple[int, int]:
         return self.mirror - z, z + 1 if z >= 0 else -z
-
-    def _known(self, indices: set[int]) -> dict[int, Enclosure]:
-        """Return P[S >= index * spacing] at any index; the law is symmetric."""
-        order = sorted(indices)
-        values = self.tails([i if i > 0 else 1 - i for i in order])
-        return {
-            i: v if i > 0 else Enclosure(_ONE - v.upper, _ONE - v.lower)
-            for i, v in zip(order, values, strict=True)
-        }
 
     def _line(self, z: int, alpha: Fraction, known: dict[int, Enclosure]) -> Enclosure:
         """Return the value at alpha of the supporting line of slope -exp(z - R)."""

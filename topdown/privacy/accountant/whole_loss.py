@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 from topdown.privacy.accountant.composition import Composition
 from topdown.privacy.accountant.events import (
@@ -291,21 +292,11 @@ def _deltas_of_gaussian(gaussian: Composition | None, first: int, n: int, step: 
         high = min(Fraction(known.get(abs(x), TINY)), Fraction(1))
         ends_of.append(high if x >= 0 else 1 - exp_ends(x)[0] * (1 - high))
     with precision(BALL_BITS) as flint:
-        whole = 1 - ball_of(flint, -apart * step).exp()
-        parts = [
-            max(
-                ends(
-                    (ball_of(flint, (k - apart) * step).exp() - ball_of(flint, -apart * step).exp()) / whole
-                )[0],
-                Fraction(0),
-            )
-            for k in range(apart)
-        ]
-    return [
-        ends_of[k // apart]
-        - max(ends_of[k // apart] - ends_of[k // apart + 1], Fraction(0)) * parts[k % apart]
-        for k in range(n)
-    ]
+        last = ball_of(flint, -apart * step).exp()
+        risen = [(ball_of(flint, (k - apart) * step).exp() - last) / (1 - last) for k in range(apart)]
+        parts = [max(ends(ball)[0], Fraction(0)) for ball in risen]
+    falls = [max(one - other, Fraction(0)) for one, other in pairwise(ends_of)]
+    return [ends_of[k // apart] - falls[k // apart] * parts[k % apart] for k in range(n)]
 
 
 @lru_cache(maxsize=64)
@@ -341,17 +332,12 @@ def _lattice_loss(whole: WholeLoss, step: Fraction, total: Fraction, spare: Frac
     reach = math.ceil((whole.pure_epsilon + whole.own_epsilon + spare) / step) + sum(n for _, n in events)
     made: LatticeMasses | None = None
     with precision(BALL_BITS) as flint:
-        rows = [
-            (
-                geometric_on_lattice(flint, event, step, reach)
-                if isinstance(event, Geometric)
-                else finite_on_lattice(flint, event, step, reach),
-                n,
-            )
-            for event, n in events
-        ]
-        for one_of, count in rows:
-            power = power_of_masses(flint, one_of, count, reach)
+        for event, count in events:
+            if isinstance(event, Geometric):
+                one = geometric_on_lattice(flint, event, step, reach)
+            else:
+                one = finite_on_lattice(flint, event, step, reach)
+            power = power_of_masses(flint, one, count, reach)
             made = power if made is None else product_of_masses(flint, made, power, reach)
         made = made or LatticeMasses(0, flint.fmpz_poly([WHOLE]), 0)
         masses = tuple(int(c) for c in made.finite.coeffs())

@@ -159,7 +159,7 @@ class Journal:
         renames: list[tuple[Path, Path]] = []
         hashes = self.exact()
         for part in parts:
-            final = self._final(part)
+            final = self.folder / part.path
             data = self._disk.read(final)
             charges = book.begun.get((self.id, part.key), ())  # that it was drawn for; the last one counts
             if data is not None:
@@ -189,10 +189,7 @@ class Journal:
     def is_published(self, parts: Sequence[MeasuredPart]) -> bool:
         """Tell whether some part has its final name, which it gets only after the commit."""
         names = {level: set(self._disk.names(self.folder / level)) for level in {p.level for p in parts}}
-        return any(self._final(part).name in names[part.level] for part in parts)
-
-    def _final(self, part: MeasuredPart) -> Path:
-        return self.folder / part.path
+        return any(f"{part.name}.{part.ending}" in names[part.level] for part in parts)
 
     def exact(self) -> dict[str, str]:
         """Return the SHA-256 of exact.json by its name; empty if there is no such file."""

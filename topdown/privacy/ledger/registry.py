@@ -302,11 +302,8 @@ def read_registry(path: Path, disk: Disk) -> Registry | None:
         *events, (mark, marked) = [from_fields(line.fields, _KINDS) for line in lines]
         first = events[0][0] if events else None
         sound = whole and isinstance(mark, Mark) and mark.records > 0
-        sound &= isinstance(first, Registered) and first == Registered(
-            REGISTRY_VERSION,
-            first.data_set,
-            path.name.removeprefix("ledger-").removesuffix(".registry"),
-        )
+        named = path.name.removeprefix("ledger-").removesuffix(".registry")
+        sound &= isinstance(first, Registered) and (first.version, first.ledger) == (REGISTRY_VERSION, named)
         sound &= any(isinstance(event, LedgerPlace) for event, _ in events)
         sound &= not any(isinstance(event, Registered | Mark) for event, _ in events[1:])
     except (OSError, ValueError, TypeError):
@@ -342,22 +339,12 @@ def registry_of(place: LedgerLocation, disk: Disk) -> Registry:
     return found
 
 
-def registries_in(folders: tuple[Path, ...], disk: Disk) -> list[Registry]:
-    """Return every registry in some folders."""
-    found = (
-        read_registry(folder / name, disk)
-        for folder in dict.fromkeys(folders)
-        for name in disk.names(folder)
-        if _NAME.fullmatch(name)
-    )
-    return [one for one in found if one is not None]
-
-
 def other_registries(place: LedgerLocation, disk: Disk) -> list[Registry]:
     """Return the registries of other ledgers for the same data set: its name, or the file of its records."""
-    beside = () if place.records is None else (place.records.path.parent,)
-    found = registries_in((place.registry_folder, *beside), disk)
-    return [one for one in found if one.serves(place) and one.first.ledger != place.id]
+    folders = [place.registry_folder, *([] if place.records is None else [place.records.path.parent])]
+    paths = (f / name for f in dict.fromkeys(folders) for name in disk.names(f) if _NAME.fullmatch(name))
+    found = [read_registry(path, disk) for path in paths]
+    return [one for one in found if one and one.serves(place) and one.first.ledger != place.id]
 
 
 def second_ledger(other: Registry, place: LedgerLocation, bound: LedgerBinding | None) -> BudgetError:

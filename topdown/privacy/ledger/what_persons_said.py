@@ -16,13 +16,7 @@ from topdown.formats.common import (
     LedgerTakenOver,
 )
 from topdown.privacy.ledger.book import Book, Entry
-from topdown.privacy.ledger.ledger_records import (
-    Attested,
-    LimitChange,
-    Limits,
-    Refund,
-    TakenOver,
-)
+from topdown.privacy.ledger.ledger_records import Attested, LimitChange, Limits, Refund, TakenOver
 
 UNNAMED = "somebody whom the ledger does not name"
 
