@@ -117,13 +117,7 @@ def leaf_rows(
     depth, n_leaves = len(geography.levels) - 1, len(geography.leaves)
     cells = {chosen: schema.select(dict(chosen)) for chosen in {rule.cells for rule in invariants.leaf_rules}}
     return tuple(
-        ConstraintRow(
-            rule,
-            depth,
-            cells[rule.cells],
-            n_leaves,
-            partial(rule.numbers, columns, n_leaves),
-        )
+        ConstraintRow(rule, depth, cells[rule.cells], n_leaves, partial(rule.numbers, columns, n_leaves))
         for rule in invariants.leaf_rules
     )
 
@@ -243,8 +237,7 @@ class ConstraintSystem:
         if not rows:
             return self
         names, cells = tuple(row.name for row in rows), tuple(row.cells for row in rows)
-        numbers = np.array([row.low for row in rows]).T
-        levels = geography.at_every_level(numbers)
+        levels = geography.at_every_level(np.array([row.low for row in rows]).T)
         return self._with_bounds(names, cells, levels)
 
     def with_exact_of(self, other: ConstraintSystem) -> ConstraintSystem:
@@ -256,12 +249,11 @@ class ConstraintSystem:
     def _with_bounds(
         self, names: tuple[str, ...], cells: tuple[Bools, ...], numbers: tuple[Ints, ...]
     ) -> ConstraintSystem:
-        lower = zip(self.lower, numbers, strict=True)
         return replace(
             self,
             bound_names=(*self.bound_names, *names),
             bound_cells=(*self.bound_cells, *cells),
-            lower=tuple(np.hstack(levels) for levels in lower),
+            lower=tuple(map(np.hstack, zip(self.lower, numbers, strict=True))),
             cap_names=(*self.cap_names, *names),
             cap_cells=(*self.cap_cells, *cells),
             caps=np.hstack([self.caps, numbers[-1]]),

@@ -89,11 +89,11 @@ def exact_tables_of(
     schema: Schema, invariants: Invariants, level_names: Sequence[str]
 ) -> tuple[ExactTable, ...]:
     """Return the exact statistics of a set of invariants; their levels must exist."""
+    depth = {name: i for i, name in enumerate(level_names)}
+    labels = [parse_query(schema, e.query).labels.astype(np.int64) for e in invariants.exact]
     return tuple(
-        ExactTable(
-            e.name, list(level_names).index(e.level), parse_query(schema, e.query).labels.astype(np.int64)
-        )
-        for e in invariants.exact
+        ExactTable(e.name, depth[e.level], of_cell)
+        for e, of_cell in zip(invariants.exact, labels, strict=True)
     )
 
 
@@ -289,8 +289,7 @@ class ExactMargins:
 
 def deepest_answers(geography: Geography, totals: dict[int, Ints]) -> Ints:
     """Return the totals of the deepest exact level as a table of one answer, (n_nodes, 1); (n_leaves, 0) for none."""
-    none = np.zeros((len(geography.leaves), 0), dtype=np.int64)
-    return totals[max(totals)][:, None] if totals else none
+    return totals[max(totals)][:, None] if totals else np.zeros((len(geography.leaves), 0), dtype=np.int64)
 
 
 def exact_margins(

@@ -89,13 +89,10 @@ class _HittingSetSearch:
                 continue
             if self._test(found):
                 return found
-            to_hit.append(frozenset(range(self._n)) - self._grown(found))
-
-    def _grown(self, kept: frozenset[int]) -> frozenset[int]:
-        for i in range(self._n):
-            if i not in kept and not self._test(kept | {i}):
-                kept |= {i}
-        return kept
+            for i in range(self._n):
+                if i not in found and not self._test(found | {i}):
+                    found |= {i}
+            to_hit.append(frozenset(range(self._n)) - found)
 
     def _hitting(
         self, to_hit: list[frozenset[int]], chosen: frozenset[int], left: int
@@ -143,9 +140,8 @@ def _without_population(
     system = rules.with_exact(geography, [row for rows in exact for row in rows])
     above = [rows for rows in exact if len(rows) == 1 or rows[0].depth < len(geography.levels) - 1]
     tables = [(rows[0].depth, _exact_table(rows)) for rows in above]
-    answers = group_cells(
-        [digit for _, table in tables for digit in binary_digits(table.of_cell)], schema.n_cells
-    )
+    digits = [digit for _, table in tables for digit in binary_digits(table.of_cell)]
+    answers = group_cells(digits, schema.n_cells)
     return node_without_population(geography, system, system.partition(answers.of_cell), tables)
 
 

@@ -416,11 +416,8 @@ def from_parents(rows: list[tuple[str, str, str]]) -> Geography:
             break
         names = {level_of[code] for _, code in pairs}
         if len(names) != 1 or names & {level.name for level in levels}:
-            raise DataError(
-                f"nodes at one depth carry the levels {sorted(names)}",
-                code="D015",
-                fix="one level name a depth",
-            )
+            text = f"nodes at one depth carry the levels {sorted(names)}"
+            raise DataError(text, code="D015", fix="one level name a depth")
         childless = [up for up in above.codes if up not in children]
         if childless:
             raise DataError(
@@ -480,7 +477,13 @@ def from_columns(
         parent: dict[str, str] = {}
         for up, code in zip(ups, codes, strict=True):
             if parent.setdefault(code, up) != up:
-                raise _two_parents_error(name, code, (parent[code], up))
+                raise DataError(
+                    f"{name} {code!r} lies in {parent[code]!r} and in {up!r}",
+                    code="D019",
+                    node=code,
+                    fix=f"correct the row; if codes of {name} begin anew in each area above, join the columns: "
+                    f'geography.columns = [..., "COLUMN_ABOVE + COLUMN"]',
+                )
         rows += [(code, up, name) for code, up in parent.items()]
     return from_parents(rows)
 
@@ -488,16 +491,6 @@ def from_columns(
 def joined_codes(parts: Sequence[Sequence[str]]) -> list[str]:
     """Return codes that name an area together, one a leaf: "1" and "7" give "1-7"."""
     return [CODE_SEPARATOR.join(codes) for codes in zip(*parts, strict=True)]
-
-
-def _two_parents_error(level: str, code: str, areas: tuple[str, str]) -> DataError:
-    return DataError(
-        f"{level} {code!r} lies in {areas[0]!r} and in {areas[1]!r}",
-        code="D019",
-        node=code,
-        fix=f"correct the row; if codes of {level} begin anew in each area above, join the columns: "
-        f'geography.columns = [..., "COLUMN_ABOVE + COLUMN"]',
-    )
 
 
 def from_release_listing(

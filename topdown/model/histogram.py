@@ -182,9 +182,6 @@ class Histogram:
         return out
 
 
-Packed = NDArray[np.integer[Any]]
-
-
 class Counts(Protocol):
     """Counts of one level."""
 
@@ -227,9 +224,9 @@ class PackedRows:
         node, cell, count: as in `Histogram`, of any integer type.
     """
 
-    node: Packed
-    cell: Packed
-    count: Packed
+    node: Narrow
+    cell: Narrow
+    count: Narrow
 
     def __len__(self) -> int:
         return len(self.node)
@@ -243,7 +240,7 @@ class PackedRows:
         return PackedRows(self.node[places], self.cell[places], self.count[places])
 
 
-def _count_below(node: Packed, number: int) -> int:
+def _count_below(node: Narrow, number: int) -> int:
     """Return how many of increasing numbers are below one; a search for an int64 would copy them all to int64."""
     if not len(node) or number > int(node[-1]):
         return len(node)

@@ -449,13 +449,7 @@ class Invariants:
             ]
             for kind, of in tables.items()
         }
-        head = {
-            "type": _DOCUMENT,
-            "version": 1,
-            "name": name,
-            "title": title,
-            "schema": schema.name,
-        }
+        head = {"type": _DOCUMENT, "version": 1, "name": name, "title": title, "schema": schema.name}
         try:
             file = convert(head | named, InvariantsFile)
         except ValidationError as error:
@@ -485,9 +479,7 @@ class Invariants:
                     _check_keys(of, kind, table)
         for kind in KINDS:
             given = enumerate(getattr(file, kind.kind))
-            found[kind.kind] = tuple(
-                _build_constraint(kind, number, table, schema) for number, table in given
-            )
+            found[kind.kind] = tuple(_build_constraint(kind, i, table, schema) for i, table in given)
         return Invariants(file.name, file.title, file.schema, source=file.source, **found)
 
     @property

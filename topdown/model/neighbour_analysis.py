@@ -113,8 +113,6 @@ def _tighten_family(out: FixedCounts, part: Ints, sets: Bools, low: Ints, high: 
 
 BOUNDLESS = 1 << 61  # above every sum of public facts, which may be larger than `NO_LIMIT`
 Values = dict[str, tuple[bool, ...]]  # attribute -> which of its values; attributes left out: all of them
-
-
 MOST_PAIRS = 1 << 22  # pairs of classes looked at in one step
 
 
@@ -383,7 +381,8 @@ class _NeighbourAnalysis:
     def presence(self) -> NeighbourChange:
         """Decide one record more or less: every exact statistic counts it."""
         names = [k.name for k in self.known]
-        fixed = [f.name for f in self.places.fixed if self._holds(f.inside, f.met | f.alone)]
+        held = self.places.is_open
+        fixed = [f.name for f in self.places.fixed if held[f.met | f.alone][:, f.inside].any()]
         possible = bool(self.places.free.any())
         return self._change("presence", "", possible, agrees=not names, altered=names, fixed=fixed)
 
@@ -412,7 +411,10 @@ class _NeighbourAnalysis:
         kinds, values = self._grid(keep=2, axis=axis)
         n = len(values[axis])
         lines = np.unique(np.moveaxis(kinds, axis, -1).reshape(-1, n), axis=0)
-        both = self._met_in(lines, self.places.together)
+        both = np.zeros((n, n), dtype=bool)  # positions of which some line has classes that make a pair
+        for line in lines:
+            both |= self.places.together[np.ix_(line, line)]
+        np.fill_diagonal(both, val=False)
         apart = {k.name: _distinguished_pairs(k.groups.get(name), values[axis]) for k in self.known}
         agrees = both.copy()
         for matrix in apart.values():
@@ -474,18 +476,6 @@ class _NeighbourAnalysis:
         """Tell whether some node of a level has two nodes of a lower one with one class free at both."""
         here = (self._free[below] > 0).astype(np.int64)
         return bool((self.geography.upward(here, below, depth) > 1).any())
-
-    def _holds(self, inside: Bools, leaves: Bools) -> bool:
-        """Tell whether some class can have records at some of these leaves."""
-        return bool(self.places.is_open[leaves][:, inside].any())
-
-    def _met_in(self, lines: Ints, pairs: Bools) -> Bools:
-        """Mark the pairs of different positions of which some line has classes that make a pair."""
-        both = np.zeros((lines.shape[1], lines.shape[1]), dtype=bool)
-        for line in lines:
-            both |= pairs[np.ix_(line, line)]
-        np.fill_diagonal(both, val=False)
-        return both
 
     def _grid(self, keep: int, axis: int | None = None) -> tuple[Ints, tuple[Ints, ...]]:
         """Return the classes of the cells of the values that stand for all, and these values.

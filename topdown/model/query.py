@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -74,9 +75,7 @@ class Query:
     @cached_property
     def n_answers(self) -> int:
         """Number of answers at one node."""
-        return (
-            int(np.prod([len(f.group_labels) for f in self.factors], dtype=np.int64)) if self.factors else 1
-        )
+        return prod(len(f.group_labels) for f in self.factors)
 
     @cached_property
     def labels(self) -> NDArray[np.int32]:
@@ -113,11 +112,8 @@ class Query:
         Raises:
             ConfigError: C026 the labels are not one a cell.
         """
-        if (
-            self.labels.shape != (self.schema.n_cells,)
-            or self.labels.min() < 0
-            or self.labels.max() >= self.n_answers
-        ):
+        labels, shape = self.labels, (self.schema.n_cells,)
+        if labels.shape != shape or labels.min() < 0 or labels.max() >= self.n_answers:
             raise ConfigError(f"query {self.name!r} does not label every cell once", code="C026")
         return 1
 
@@ -170,9 +166,8 @@ def parse_query(schema: Schema, name: str) -> Query:
 
 # attribute there -> the attribute here that decides it, and the value there of each value here
 AttributeMapping = Mapping[str, tuple[str, tuple[int, ...]]]
-ValueGroups = dict[
-    str, tuple[int, ...]
-]  # attribute -> group of each value; attributes left out make no difference
+# attribute -> group of each value; attributes left out make no difference
+ValueGroups = dict[str, tuple[int, ...]]
 
 
 def identity_mapping(schema: Schema) -> AttributeMapping:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,12 +119,9 @@ class Schema:
             raise ConfigError(
                 f"schema {self.name!r} has no attribute", code="C020", fix="add an [[attribute]]"
             )
-        n_cells = 1
-        for attribute in self.attributes:
-            n_cells *= len(attribute.labels)
-        if n_cells > CELLS:
+        if self.n_cells > CELLS:
             raise ConfigError(
-                f"schema {self.name!r} has {n_cells:,} cells, more than {CELLS:,}",
+                f"schema {self.name!r} has {self.n_cells:,} cells, more than {CELLS:,}",
                 code="C023",
                 fix="split the schema and release it in stages",
             )
@@ -193,7 +191,7 @@ class Schema:
     @cached_property
     def n_cells(self) -> int:
         """Number of cells, the product of `shape`."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return prod(self.shape)
 
     def attribute(self, name: str) -> Attribute:
         """Return the attribute called `name`; ConfigError if there is none."""

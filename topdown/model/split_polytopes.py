@@ -426,9 +426,8 @@ def split_constraints(
     margins = margins or ExactMargins.of_totals(len(system.class_of_cell), geography, totals)
     leaf, unit_depth = len(geography.levels) - 1, max(totals, default=-1)
     capped = bool((system.caps < NO_LIMIT).any())
-    bounded = partition.members[partition.set_of[: len(system.bound_cells)]][
-        (system.lower[0] > 0).any(axis=0)
-    ]
+    positive = (system.lower[0] > 0).any(axis=0)
+    bounded = partition.members[partition.set_of[: len(system.bound_cells)]][positive]
     mixed = any(len(np.unique(partition.class_of[kinds])) > 1 for kinds in bounded)
     inner = margins.split.tells_more
 

@@ -132,14 +132,10 @@ class Support:
         """Return how many answers are listed: shape (measured nodes, queries); counted once."""
         key = depth, tuple(query.name for query in queries)
         if key not in self._lengths:
-            self._lengths[key] = self._count_listed(depth, queries)
+            nodes = np.flatnonzero(self.inhabited[depth])
+            out = np.zeros((len(nodes), len(queries)), dtype=np.int64)
+            for i, node in enumerate(nodes):
+                out[i] = [len(answers) for answers in self.listed(queries, self.cells(depth, int(node)))]
+            out.setflags(write=False)
+            self._lengths[key] = out
         return self._lengths[key]
-
-    def _count_listed(self, depth: int, queries: tuple[Query, ...]) -> Ints:
-        nodes = np.flatnonzero(self.inhabited[depth])
-        out = np.zeros((len(nodes), len(queries)), dtype=np.int64)
-        for i, node in enumerate(nodes):
-            cells = self.cells(depth, int(node))
-            out[i] = [len(answers) for answers in self.listed(queries, cells)]
-        out.setflags(write=False)
-        return out
