@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from topdown.errors import InternalError
 from topdown.optimal_noise.certified_law import Certificate, Multipliers
@@ -46,9 +46,8 @@ def geometric_weights(ratio: Fraction, radius: int) -> tuple[int, ...]:
 
 def plain_ratio(epsilon: Fraction, sensitivity: int) -> Fraction:
     """Return a rational of 64 bits at or just above e^(-epsilon / sensitivity)."""
-    return min(
-        Fraction(exp_neg(Fraction(epsilon, sensitivity), _RATIO_BITS)[1], 1 << _RATIO_BITS), Fraction(1)
-    )
+    above = exp_neg(Fraction(epsilon, sensitivity), _RATIO_BITS)[1]
+    return min(Fraction(above, 1 << _RATIO_BITS), Fraction(1))
 
 
 def smallest_truncated(
@@ -125,10 +124,8 @@ def _share(near: Sequence[int], strict: Sequence[int], n_values: int, ask: Noise
     share = Fraction(0)
     for promise in ask.promises:
         rounding = Fraction(n_values) * (2 + promise.factor) / (1 << LAW_BITS)
-        over = (
-            max(worst_excess(near, ask.sensitivity, promise.factor) - promise.delta, Fraction(0)) + rounding
-        )
-        room = promise.delta - worst_excess(strict, ask.sensitivity, promise.factor)
+        now, then = (worst_excess(law, ask.sensitivity, promise.factor) for law in (near, strict))
+        over, room = max(now - promise.delta, Fraction(0)) + rounding, promise.delta - then
         share = max(share, over / (over + room))
     if share > Fraction(1, 1000):
         raise InternalError(
@@ -214,10 +211,8 @@ def staircase(factor: Fraction, sensitivity: int, loss: ErrorLoss) -> tuple[int,
 
     Source: Geng, Kairouz, Oh, Viswanath, "The Staircase Mechanism in Differential Privacy" (2015), discrete form.
     """
-    return min(
-        ((r, _staircase_loss(1 / factor, sensitivity, r, loss)) for r in range(1, sensitivity + 1)),
-        key=lambda found: found[1],
-    )
+    losses = {r: _staircase_loss(1 / factor, sensitivity, r, loss) for r in range(1, sensitivity + 1)}
+    return min(losses.items(), key=lambda found: found[1])
 
 
 def _staircase_loss(q: Fraction, sensitivity: int, r: int, loss: ErrorLoss) -> Fraction:
@@ -241,7 +236,6 @@ def _staircase_loss(q: Fraction, sensitivity: int, r: int, loss: ErrorLoss) -> F
 def _quadratic(loss: ErrorLoss) -> bool:
     """Tell whether third differences vanish from 0 on, as far as one can see."""
     values = [loss.at(x) for x in range(12)]
-    third = [
-        d - 3 * c + 3 * b - a for a, b, c, d in zip(values, values[1:], values[2:], values[3:], strict=False)
-    ]
-    return not any(third)
+    for _ in range(3):
+        values = [b - a for a, b in pairwise(values)]
+    return not any(values)

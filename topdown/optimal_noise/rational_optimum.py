@@ -39,9 +39,8 @@ def solve_exactly(
     Raises: NotUniqueError.
     """
     solved: dict[int, tuple[dict[int, Rational], Rational]] = {}
-    order: list[
-        int
-    ] = []  # unknowns as they were solved; each is written in unknowns that are solved later, or open
+    # unknowns as they were solved; each is written in unknowns that are solved later, or open
+    order: list[int] = []
     used = [False] * len(spare)
     needed = sorted(equations, key=lambda one: len(one[0]))
     for k, (entries, right) in enumerate((*needed, *spare)):
@@ -177,7 +176,6 @@ def _fraction(number: Rational) -> Fraction:
 
 
 def _rational(number: Fraction) -> Rational:
-
     return fmpq(number.numerator, number.denominator)
 
 

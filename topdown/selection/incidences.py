@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -95,19 +94,8 @@ class Residents:
         return incidence_of_pairs(records, np.repeat(covering, lengths), self.n_records, self.items)
 
 
-class Covering(Protocol):
-    """What a selection of items reads: public items, private records, and samples of them."""
-
-    @property
-    def items(self) -> int:
-        """Number of items, public."""
-
-    @property
-    def n_records(self) -> int:
-        """Number of records, private."""
-
-    def sampled(self, flags: Flags) -> Incidence:
-        """Return what is left of a sample."""
+Covering = Incidence | Residents
+"""What a selection of items reads: public items, private records, and samples of them."""
 
 
 def incidence(covered_by: Iterable[Sequence[int]], items: int) -> Incidence:

@@ -116,11 +116,8 @@ def first_part(
 def check_share(value: object, name: str) -> None:
     """Refuse what is no exact number strictly between 0 and 1 (C193)."""
     if not isinstance(value, Fraction) or not 0 < value < 1:
-        raise ConfigError(
-            f"{name} is {value!r}, not a Fraction between 0 and 1",
-            code="C193",
-            fix="give e.g. Fraction(9, 10)",
-        )
+        text = f"{name} is {value!r}, not a Fraction between 0 and 1"
+        raise ConfigError(text, code="C193", fix="give e.g. Fraction(9, 10)")
 
 
 @dataclass(frozen=True)

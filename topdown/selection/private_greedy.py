@@ -228,15 +228,10 @@ def facility_location(data: Similarity, k: int, plan: Subsampling, chance: Chanc
     return Selection(greedy(score, items, k, plan.base, chance), plan.event)
 
 
-def not_chosen_yet(items: int) -> Allowed:
-    """Return the rule that every item may be chosen once."""
+def greedy(score: Score, items: int, k: int, base: Fraction, chance: Chance) -> tuple[int, ...]:
+    """Choose k items of a sample, each once, one-sided with the base for a record's whole contribution."""
 
     def allowed(chosen: tuple[int, ...]) -> Sequence[int]:
         return [item for item in range(items) if item not in chosen]
 
-    return allowed
-
-
-def greedy(score: Score, items: int, k: int, base: Fraction, chance: Chance) -> tuple[int, ...]:
-    """Choose k items of a sample, one-sided with the base for a record's whole contribution."""
-    return repeated_choice(score, not_chosen_yet(items), k, root_below(base, score.grid), chance)
+    return repeated_choice(score, allowed, k, root_below(base, score.grid), chance)
