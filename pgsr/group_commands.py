@@ -6,27 +6,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from pgsr.group_checks import verify as check_release
 from pgsr.group_files import release_document, write_groups
 from pgsr.group_report import check_group_report, export_groups, write_group_report
-from pgsr.neighbours import RELATIONS
+from pgsr.neighbours import RELATIONS, Relation
 from pgsr.prepared_release import Prepared, Release
 from pgsr.releasing import release as release_groups
 from pgsr.releasing import simulate, with_spend_note
 from pgsr.run_settings import (
+    RunFile,
     binding_of,
-    ledger_of,
     ledger_place,
     new_ledger,
-    plan_of,
-    policy_of,
     refuse_unnamed,
     settings_of,
-    source_of,
     write_settings,
 )
 from topdown.app.commands.check_commands import show_verified
@@ -56,7 +53,7 @@ from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, bold
-from topdown.errors import EXIT_OK, ConfigError
+from topdown.errors import EXIT_OK
 from topdown.privacy.ledger import LedgerLocation
 from topdown.progress import Report
 from topdown.verify.findings import verify_result
@@ -65,7 +62,6 @@ NOT_CHECKED = (
     "that the noisy answers were drawn from the groups",
     "that the counts are what the mechanism makes of them (but of M_H^dp)",
 )
-BOUND = ("data_set", "relations", "smallest", "unit")
 data_options = with_options(
     click.option(
         "--groups",
@@ -140,12 +136,12 @@ def ledger_command(screen: Screen, run: Path | None, *, action: Action, told: To
     """
     refuse_other_options(action, told, "pgsr ledger --help")
     settings = settings_of(run, {key: value for key, value in options.items() if value not in (None, ())})
-    if "groups" not in settings:
-        raise ConfigError("groups is missing", code="C165", fix="add --groups, or give it in the run file")
-    binding = binding_of(**{key: settings[key] for key in BOUND if key in settings})
-    place = ledger_place(settings["groups"], binding, ledger_of(settings))
+    groups = Path(settings.needed("groups"))
+    relations = cast("tuple[Relation, ...] | None", settings.relations)
+    binding = binding_of(settings.data_set, relations, settings.smallest, settings.unit)
+    place = ledger_place(groups, binding, settings.ledger_file())
     moved = options.get("registry") is not None
-    limits = policy_of(settings, again=False, resume=False).limits
+    limits = settings.policy().limits
     if action == "new":
         place = _named_ledger(place, run, settings, moved)
     elif action == "take-over":
@@ -165,14 +161,12 @@ def ledger_command(screen: Screen, run: Path | None, *, action: Action, told: To
 
 
 def _named_ledger(
-    place: LedgerLocation, run: Path | None, settings: dict[str, Any], moved: bool, instead_of: str = ""
+    place: LedgerLocation, run: Path | None, settings: RunFile, moved: bool, instead_of: str = ""
 ) -> LedgerLocation:
     """Make a ledger, or find the one that is there, and name it in the run file."""
-    place = replace(
-        place, id=new_ledger(place, policy_of(settings, again=False, resume=False).limits, instead_of)
-    )
+    place = replace(place, id=new_ledger(place, settings.policy().limits, instead_of))
     if run is not None:
-        found = {"ledger_id": place.id} if settings.get("ledger_id") != place.id else {}
+        found = {"ledger_id": place.id} if settings.ledger_id != place.id else {}
         found |= {"registry": str(place.registry_folder.absolute())} if moved else {}
         write_settings(run, found)
     return place
@@ -255,15 +249,24 @@ def release_command(
     given = {key: value for key, value in options.items() if value not in (None, ())}
     settings = settings_of(run, given)
     for needed in ("groups", "hierarchy", "sizes", "out"):
-        if needed not in settings:
-            raise ConfigError(
-                f"{needed} is missing", code="C165", fix=f"add --{needed}, or give it in the run file"
-            )
+        settings.needed(needed)
     progress = follow(screen)
 
     def approved(plan: Prepared) -> None:
         progress.close()
-        _ask_approval(screen, plan, settings, approve, yes=yes)
+        noise = plan.calibration
+        loss = figures.loss("epsilon" if noise.noise == "geometric" else "rho", noise.loss)
+        source = settings.source()
+        words = ("Plan ", bold(plan.plan_hash[:8]), f' spends {loss} of data set "{source.data_set}".')
+        names = ", ".join(source.totals.names)
+        agree = (
+            f"The groups agree with their control totals: {names}."
+            if names
+            else "No control totals were given."
+        )
+        confirm(
+            screen, plan.plan_hash, (words, (agree,)), approve, yes=yes, look="pgsr release without --approve"
+        )
 
     made = _release_or_simulate(settings, approved, again=again, resume=resume, report=progress)
     progress.close()
@@ -277,25 +280,8 @@ def release_command(
     return EXIT_OK
 
 
-def _ask_approval(
-    screen: Screen, plan: Prepared, settings: dict[str, Any], approve: str | None, *, yes: bool
-) -> None:
-    """Get the approval of a plan, on a terminal or from the command line, before the ledger is opened."""
-    noise = plan.calibration
-    loss = figures.loss("epsilon" if noise.noise == "geometric" else "rho", noise.loss)
-    source = source_of(settings)
-    words = ("Plan ", bold(plan.plan_hash[:8]), f' spends {loss} of data set "{source.data_set}".')
-    names = ", ".join(source.totals.names)
-    agree = (
-        f"The groups agree with their control totals: {names}." if names else "No control totals were given."
-    )
-    confirm(
-        screen, plan.plan_hash, (words, (agree,)), approve, yes=yes, look="pgsr release without --approve"
-    )
-
-
 def _release_or_simulate(
-    settings: dict[str, Any],
+    settings: RunFile,
     approve: Callable[[Prepared], None],
     *,
     again: bool,
@@ -304,12 +290,12 @@ def _release_or_simulate(
 ) -> Release:
     @with_spend_note
     def made() -> Release:
-        plan, source, out = plan_of(settings), source_of(settings), settings["out"]
-        if "simulate" in settings:
-            why = settings.get("truth_is_public", "")
-            return simulate(plan, source, settings["simulate"], out, truth_is_public=why, report=report)
-        policy = policy_of(settings, again=again, resume=resume)
-        return release_groups(plan, source, out, ledger_of(settings), policy, approve=approve, report=report)
+        plan, source, out = settings.plan(settings.ignore), settings.source(), Path(settings.needed("out"))
+        if settings.simulate is not None:
+            why = settings.truth_is_public
+            return simulate(plan, source, settings.simulate, out, truth_is_public=why, report=report)
+        policy, ledger = settings.policy(again=again, resume=resume), settings.ledger_file()
+        return release_groups(plan, source, out, ledger, policy, approve=approve, report=report)
 
     return made()
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, structs
 
@@ -407,81 +407,111 @@ class Policy:
 
 
 PATHS = ("groups", "hierarchy", "public", "ledger", "registry", "out")
-Settings = Mapping[str, Any]
+if TYPE_CHECKING:
+    Exact = Fraction | str
+else:
+    Exact = Fraction  # in a run file; options are texts, which `Budget`, `Plan` and `Policy` read
 
 
-class RunFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PlanSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The keys of a run file that say what is released, and how it is measured."""
+
+    mechanism: str = DEFAULT
+    epsilon: Exact | None = None
+    rho: Exact | None = None
+    sizes: int | None = None
+    smallest: int = 1
+    too_large: str = "refuse"
+    total: int | None = None
+    public: str | None = None
+    shares: tuple[Exact, ...] | None = None
+    relations: tuple[str, ...] | None = None
+    coverage: tuple[Exact, ...] = (Fraction(19, 20),)
+    unit: str = UNIT
+    direction: str = "tail"
+    calibration: str = "correct"
+    title: str = ""
+    agency: str = ""
+    contact: str = ""
+    licence: str = ""
+
+    def needed(self, key: str) -> Any:
+        """Return a value that has no default (ConfigError C165: it is missing)."""
+        if getattr(self, key) is None:
+            raise ConfigError(
+                f"{key} is missing", code="C165", fix=f"add --{key}, or give it in the run file"
+            )
+        return getattr(self, key)
+
+    def plan(self, ignored: Sequence[str] = ()) -> Plan:
+        """Return the plan; `ignored`: columns of `public`. DataError: see `public_totals`; ConfigError: see `Plan`."""
+        return Plan(
+            Sizes(self.needed("sizes"), self.smallest, self.too_large),
+            Budget(self.epsilon, self.rho, self.shares, self.calibration),
+            self.mechanism,
+            self.direction,
+            cast("tuple[Relation, ...] | None", self.relations),
+            self.unit,
+            self.total,
+            {} if self.public is None else public_totals(Path(self.public), ignored),
+            Names(title=self.title, agency=self.agency, contact=self.contact, licence=self.licence),
+            self.coverage,
+        )
+
+
+class RunFile(PlanSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Every key a run file may have; the command line has an option for each."""
 
     groups: str | None = None
     hierarchy: str | None = None
-    mechanism: str | None = None
-    epsilon: Fraction | None = None
-    rho: Fraction | None = None
-    sizes: int | None = None
-    smallest: int | None = None
-    too_large: str | None = None
-    total: int | None = None
-    public: str | None = None
-    shares: tuple[Fraction, ...] | None = None
-    relations: tuple[str, ...] | None = None
-    coverage: tuple[Fraction, ...] | None = None
-    unit: str | None = None
-    direction: str | None = None
-    calibration: str | None = None
-    data_set: str | None = None
+    data_set: str = DATA_SET
     ledger: str | None = None
-    ledger_id: str | None = None
+    ledger_id: str = ""
     registry: str | None = None
-    rho_limit: Fraction | None = None
-    epsilon_limit: Fraction | None = None
-    delta_limit: Fraction | None = None
-    limit_reason: str | None = None
-    ignore: tuple[str, ...] | None = None
+    rho_limit: Exact | None = None
+    epsilon_limit: Exact | None = None
+    delta_limit: Exact | None = None
+    limit_reason: str = ""
+    ignore: tuple[str, ...] = ()
     rows: int | None = None
     people: int | None = None
-    sha256: str | None = None
+    sha256: str = ""
     simulate: int | None = None
-    truth_is_public: str | None = None
+    truth_is_public: str = ""
     out: str | None = None
-    title: str | None = None
-    agency: str | None = None
-    contact: str | None = None
-    licence: str | None = None
+
+    def source(self) -> Source:
+        """Return what is read."""
+        totals = ControlTotals(self.rows, self.people, self.sha256)
+        return Source(self.needed("groups"), self.needed("hierarchy"), self.data_set, self.ignore, totals)
+
+    def ledger_file(self) -> LedgerFile:
+        """Return which ledger is charged."""
+        ledger, registry = (None if at is None else Path(at) for at in (self.ledger, self.registry))
+        return LedgerFile(ledger, self.ledger_id, registry)
+
+    def policy(self, *, again: bool = False, resume: bool = False) -> Policy:
+        """Return what may be charged."""
+        return Policy(self.rho_limit, self.epsilon_limit, self.delta_limit, self.limit_reason, again, resume)
 
 
-def settings_of(run: Path | None, given: Settings) -> dict[str, Any]:
-    """Return the settings of a run file, by key, with those of the command line put over them.
+def settings_of(run: Path | None, given: Mapping[str, Any]) -> RunFile:
+    """Return the settings of a run file, with those of the command line put over them.
 
     Args:
         run: TOML file with the keys of `RunFile`, or None.
-        given: settings of the command line.
+        given: settings of the command line, by key.
 
     Raises:
         ConfigError: unreadable file, unknown key (with the one that was meant), or a value of the wrong type.
     """
-    if run is None:
-        return dict(given)
-    read = structs.asdict(read_toml(run, RunFile, None))
-    said = {key: value for key, value in read.items() if value is not None}
-    return {**said, **{key: run.parent / said[key] for key in PATHS if key in said}, **given}
-
-
-RANGE, SPENT = ("smallest", "too_large"), ("epsilon", "rho", "shares", "calibration")
-NAMED = ("title", "agency", "contact", "licence")
-MEASURED = ("mechanism", "direction", "relations", "unit", "total", "coverage")
-
-
-def plan_of(settings: Settings) -> Plan:
-    """Return what is released, and how it is measured (DataError: see `public_totals`; ConfigError: see `Plan`)."""
-    public, ignored = settings.get("public"), settings.get("ignore", ())
-    return Plan(
-        Sizes(settings["sizes"], **_some(settings, *RANGE)),
-        Budget(**_some(settings, *SPENT)),
-        public={} if public is None else public_totals(public, ignored),
-        names=Names(**_some(settings, *NAMED)),
-        **_some(settings, *MEASURED),
-    )
+    read = RunFile() if run is None else read_toml(run, RunFile, None)
+    found = structs.asdict(read)
+    if run is not None:
+        found |= {key: run.parent / found[key] for key in PATHS if found[key] is not None}
+    found |= given
+    found |= {key: str(found[key]) for key in PATHS if found[key] is not None}
+    return RunFile(**found)
 
 
 def plan(**settings: Any) -> Plan:
@@ -499,39 +529,17 @@ def plan(**settings: Any) -> Plan:
     Raises:
         ConfigError: C348 an unknown key, or sizes are missing; and as `Plan`. TypeError: a float as a budget.
     """
-    known = {"sizes", "public", *RANGE, *SPENT, *NAMED, *MEASURED}
-    odd = sorted(set(settings) - known)
+    known = PlanSettings.__struct_fields__
+    odd = sorted(set(settings).difference(known))
     if odd or "sizes" not in settings:
         what = f"has no {odd[0]!r}" if odd else "needs sizes"
         raise ConfigError(
             f"a plan of group sizes {what}", code="C348", fix=f"use: {', '.join(sorted(known))}"
         )
-    public = settings.get("public")
-    if not isinstance(public, Mapping):
-        return plan_of(settings)
-    return replace(plan_of({key: value for key, value in settings.items() if key != "public"}), public=public)
-
-
-def source_of(settings: Settings) -> Source:
-    """Return what is read."""
-    totals = ControlTotals(**_some(settings, "rows", "people", "sha256"))
-    named = _some(settings, "data_set", "ignore")
-    return Source(settings["groups"], settings["hierarchy"], **named, totals=totals)
-
-
-def ledger_of(settings: Settings) -> LedgerFile:
-    """Return which ledger is charged."""
-    return LedgerFile(settings.get("ledger"), settings.get("ledger_id", ""), settings.get("registry"))
-
-
-def policy_of(settings: Settings, *, again: bool, resume: bool) -> Policy:
-    """Return what may be charged."""
-    limits = _some(settings, "rho_limit", "epsilon_limit", "delta_limit")
-    return Policy(**limits, reason=settings.get("limit_reason", ""), again=again, resume=resume)
-
-
-def _some(settings: Settings, *names: str) -> dict[str, Any]:
-    return {name: settings[name] for name in names if name in settings}
+    public = settings.pop("public", None)
+    if isinstance(public, Mapping):
+        return replace(PlanSettings(**settings).plan(), public=public)
+    return PlanSettings(**settings, public=public).plan()
 
 
 def write_settings(run: Path, found: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pgsr import LedgerFile, Release, binding_of, hierarchy_of, ledger_place, new_ledger, release, simulate
-from pgsr.run_settings import ledger_of, plan_of, policy_of, source_of
+from pgsr.run_settings import RunFile
 from topdown.formats import json_bytes
 from topdown.privacy.ledger import LedgerLocation, Limits, open_ledger
 from topdown.verify import CheckResult
@@ -62,14 +62,15 @@ def released(groups: Any, hierarchy: Any, mechanism: str, epsilon: object, **set
     again, resume = settings.pop("again", False), settings.pop("resume", False)
     seams = {key: settings.pop(key) for key in ("report", "disk") if key in settings}
     settings |= {"groups": groups, "hierarchy": hierarchy, "mechanism": mechanism, "epsilon": epsilon}
-    settings = {key: value for key, value in settings.items() if value is not None}
-    public = settings.pop("public", {})
-    plan, source = replace(plan_of(settings), public=public), source_of(settings)
-    if "simulate" in settings:
-        why = settings.get("truth_is_public", "")
-        return simulate(plan, source, settings["simulate"], settings.get("out"), truth_is_public=why, **seams)
-    policy = policy_of(settings, again=again, resume=resume)
-    return release(plan, source, settings["out"], ledger_of(settings), policy, **seams)
+    public = settings.pop("public", None) or {}
+    asked = RunFile(**{key: value for key, value in settings.items() if value is not None})
+    plan, source = replace(asked.plan(), public=public), asked.source()
+    if asked.simulate is not None:
+        why = asked.truth_is_public
+        return simulate(plan, source, asked.simulate, asked.out, truth_is_public=why, **seams)
+    return release(
+        plan, source, asked.out, asked.ledger_file(), asked.policy(again=again, resume=resume), **seams
+    )
 
 
 def seal(folder: Path) -> None:

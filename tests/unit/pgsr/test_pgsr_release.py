@@ -13,7 +13,7 @@ from pgsr.group_checks import check_folder
 from pgsr.group_commands import release_command, verify_command
 from pgsr.level_noise import NOT_A_RELEASE
 from pgsr.released_groups import read_certificate
-from pgsr.run_settings import RunFile, ledger_of, plan_of, policy_of, settings_of, source_of
+from pgsr.run_settings import RunFile, settings_of
 from tests.helpers.groups import (
     GROUPS,
     PEOPLE,
@@ -215,14 +215,12 @@ def test_a_run_file_makes_the_values_that_a_program_makes(tmp_path):
     budget = Budget(rho=Fraction(1, 3), shares=(Fraction(1, 4), Fraction(3, 4)))
     sizes = Sizes(5, 0, "top-code")
     expected = Plan(sizes, budget, "M_c^dp", "cumulative", ("new", "move"), "household", 9)
-    assert expected == plan_of(settings)
+    assert expected == settings.plan()
     assert (expected.kind, expected.steps) == ("cumulative", ("move", "new"))
     named = LedgerFile(tmp_path / "books/homes.jsonl", "abc", tmp_path / "/other")
-    assert named == ledger_of(settings)
-    assert Policy(epsilon_limit="3", reason="board", again=True) == policy_of(
-        settings, again=True, resume=False
-    )
-    source = source_of(settings)
+    assert named == settings.ledger_file()
+    assert Policy(epsilon_limit="3", reason="board", again=True) == settings.policy(again=True)
+    source = settings.source()
     assert source.totals == ControlTotals(7, 12, "0" * 64)
     assert ([tmp_path / "g.csv", tmp_path / "h.csv"], "homes", ("note",)) == (
         source.files,
