@@ -110,7 +110,9 @@ def check_choice(files: ReleasedFiles) -> Findings:
         check.fail("columns and rows are not stated of every region")
         return check
     found = [(n_sizes, 0)] * len(stated)
-    spreads = _variances(document)
+    parameters = [Fraction(level["parameter"]) for level in document["levels"]]
+    gaussian = document["privacy"]["noise"] == "gaussian"
+    spreads = [float(p if gaussian else 2 * p * p) for p in parameters]
     for g, below in _children(files).items():
         if totals[g] <= 0:
             continue
@@ -210,13 +212,6 @@ def _totals(files: ReleasedFiles) -> list[int]:
         if totals[g] < 0 and min(totals[c] for c in below) >= 0:
             totals[g] = sum(totals[c] for c in below)
     return totals
-
-
-def _variances(document: dict[str, Any]) -> list[float]:
-    """Return the variance of one answer of every level, 2 b^2 of geometric noise, rounded once."""
-    parameters = [Fraction(level["parameter"]) for level in document["levels"]]
-    gaussian = document["privacy"]["noise"] == "gaussian"
-    return [float(p if gaussian else 2 * p * p) for p in parameters]
 
 
 def verify(folder: Path | str) -> list[CheckResult]:

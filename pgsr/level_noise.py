@@ -153,17 +153,6 @@ def calibrate(
     law = LAWS[LAW_NAMES[noise]]
     parameters = tuple(law.calibrated(claimed * q, s, s) for s, q in zip(assumed, split, strict=True))
     loss = exact_loss(noise, parameters, moved)
-    _refuse_out_of_range(budget, parameters)
-    return Calibration(noise, budget.calibration, claimed, loss, parameters, moved, steps)
-
-
-def exact_loss(noise: Noise, parameters: Sequence[Fraction], moved: Sequence[int]) -> Fraction:
-    """Return epsilon or rho of a step that moves so many answers of every level by one."""
-    law = LAWS[LAW_NAMES[noise]]
-    return sum((law.loss(p, 1, n) for p, n in zip(parameters, moved, strict=True) if n), Fraction(0))
-
-
-def _refuse_out_of_range(budget: Budget, parameters: tuple[Fraction, ...]) -> None:
     name = budget.loss_name
     if max(parameters) > WIDEST[budget.noise]:
         raise ConfigError(
@@ -177,6 +166,13 @@ def _refuse_out_of_range(budget: Budget, parameters: tuple[Fraction, ...]) -> No
             code="C171",
             fix=f"lower {name}; nothing was spent",
         )
+    return Calibration(noise, budget.calibration, claimed, loss, parameters, moved, steps)
+
+
+def exact_loss(noise: Noise, parameters: Sequence[Fraction], moved: Sequence[int]) -> Fraction:
+    """Return epsilon or rho of a step that moves so many answers of every level by one."""
+    law = LAWS[LAW_NAMES[noise]]
+    return sum((law.loss(p, 1, n) for p, n in zip(parameters, moved, strict=True) if n), Fraction(0))
 
 
 def _shares(shares: Sequence[object] | None, n_levels: int) -> tuple[Fraction, ...]:

@@ -285,12 +285,8 @@ def _check_parts(check: Findings, files: ReleasedFiles, ledger: LedgerFile, comm
         check.fail(f"{EXACT} states other numbers than the certificate")
     due = {"type": "topdown.journal", "version": 2, "journal": journal, "plan_hash": document["plan_hash"]}
     line = read_bytes(files.folder, f"{MEASUREMENTS}/{JOURNAL}", UNUSABLE)
-    if line != _one_line(due):
+    if line != (json.dumps(due, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode():
         check.fail(f"{JOURNAL} is that of another run")
-
-
-def _one_line(fields: dict[str, object]) -> bytes:
-    return (json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
 
 HASHED = ("mechanism", "privacy", "total", "public_totals", "sizes", "coverage", "levels", "regions")

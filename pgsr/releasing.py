@@ -250,19 +250,16 @@ def run_release(
         refuse_strangers(folder, plan.hierarchy.level_names)
         receipt = run_charged(work, again=policy.again, resume=policy.resume, report=report, disk=disk)
         report(Event("solve", 0, 1))
-        made = plan.release_from(_committed_answers(plan, folder, disk), journal=receipt.journal)
+        names = plan.hierarchy.level_names
+        found = [answers_in(disk.read(folder / part_file(level)), plan.sizes.n_sizes) for level in names]
+        made = plan.release_from(
+            np.ascontiguousarray(np.concatenate(found, axis=1), dtype=np.int64), journal=receipt.journal
+        )
         report(Event("solve", 1, 1))
         report(Event("publish", 0, 1))
         publish_release(made, folder, release_contents(made, receipt.lines), disk)
         report(Event("publish", 1, 1))
         return replace(made, folder=folder, charged=receipt.loss, n_attempts=len(receipt.charges))
-
-
-def _committed_answers(plan: Prepared, folder: Path, disk: Disk) -> Ints:
-    """Read the noisy answers [size][node] back, which the ledger has committed to."""
-    names = plan.hierarchy.level_names
-    found = [answers_in(disk.read(folder / part_file(level)), plan.sizes.n_sizes) for level in names]
-    return np.ascontiguousarray(np.concatenate(found, axis=1), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,20 +328,17 @@ class _GroupSizes:
 
     def draw(self, parts: Iterator[MeasuredPart], drawn: Callable[[MeasuredPart], bytes]) -> Generator[bytes]:
         for part in parts:
-            yield self._draw_level(part, drawn)
-
-    def _draw_level(self, part: MeasuredPart, drawn: Callable[[MeasuredPart], bytes]) -> bytes:
-        plan, public, source = self.plan, self.plan.rows_design, self.noise_source
-        level = plan.hierarchy.level_names.index(part.level)
-        if public is None:
-            answers = source.add_level(self.truth, plan.calibration, plan.hierarchy.tree, level)
-        else:
-            draw = partial(source.noise, plan.calibration)
-            above = resumed_answers(plan, level, drawn)
-            answers = rows_answers_of_level(draw, self.truth, above, level, public)
-        noisy = np.zeros_like(self.truth)
-        noisy[:, plan.hierarchy.tree.columns(level)] = answers
-        return answers_bytes(plan, noisy, level, "")
+            plan, public, source = self.plan, self.plan.rows_design, self.noise_source
+            level = plan.hierarchy.level_names.index(part.level)
+            if public is None:
+                answers = source.add_level(self.truth, plan.calibration, plan.hierarchy.tree, level)
+            else:
+                draw = partial(source.noise, plan.calibration)
+                above = resumed_answers(plan, level, drawn)
+                answers = rows_answers_of_level(draw, self.truth, above, level, public)
+            noisy = np.zeros_like(self.truth)
+            noisy[:, plan.hierarchy.tree.columns(level)] = answers
+            yield answers_bytes(plan, noisy, level, "")
 
 
 def refuse_unverifiable(plan: Prepared, report: Report) -> None:
