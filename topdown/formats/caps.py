@@ -13,7 +13,7 @@ import stat
 import tomllib
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from topdown.errors import ConfigError
 
@@ -55,19 +55,13 @@ def read_plain(path: Path, most: int = DOCUMENT_BYTES) -> bytes:
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is no plain file", str(path))
-        data = _up_to(file, most + 1)
+        data, part = bytearray(), b" "
+        while part:  # `read` alone would take room for all of them at once
+            part = file.read(min(most + 1 - len(data), _BLOCK))
+            data += part
     if len(data) > most:
         raise TooMuchError(f"it has more than {most:,} bytes")
-    return data
-
-
-def _up_to(file: BinaryIO, n_bytes: int) -> bytes:
-    """Return what a file holds, at most so many bytes; `read` alone would take room for all of them at once."""
-    parts = []
-    while n_bytes and (part := file.read(min(n_bytes, _BLOCK))):
-        parts.append(part)
-        n_bytes -= len(part)
-    return b"".join(parts)
+    return bytes(data)
 
 
 def parse_json(data: bytes | str) -> Any:

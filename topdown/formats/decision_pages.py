@@ -46,11 +46,6 @@ def simulation_html(documents: Mapping[str, Any], language: str, write: Write) -
     title = c.say("simulation.heading", plan=escape(c.at("simulation.json#/plan_hash")[:8]))
     stamp = f'<p class="stamp">{c.say("simulation.stamp")}</p>'
     header = f'<p class="lead">{c.say("simulation.report")}</p><h1>{title}</h1>{stamp}'
-    return whole_page(c, Shell(title, header, c.say("simulation.stamp")), {"simulation": _simulation(c)})
-
-
-def _simulation(c: Content) -> str:
-    """Return the errors of each query, a table for each level."""
     at, words = "simulation.json#", c.words["simulation"]
     slots = {
         "truth": c.say(f"simulation.truth.{c.at(f'{at}/truth/kind')}", name=c.text(f"{at}/truth/name")),
@@ -88,7 +83,11 @@ def _simulation(c: Content) -> str:
             f"<h3>{escape(level['level'])}</h3>{table(words['columns'], rows, numbers=range(1, 4))}"
             f"{table(words['size_columns'], sizes, numbers=range(1, 5))}"
         )
-    return "".join([*parts, f'<p class="note">{c.say("simulation.note")}</p>'])
+    return whole_page(
+        c,
+        Shell(title, header, c.say("simulation.stamp")),
+        {"simulation": "".join([*parts, f'<p class="note">{c.say("simulation.note")}</p>'])},
+    )
 
 
 def _decision(c: Content) -> str:

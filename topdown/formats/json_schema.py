@@ -19,7 +19,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 def either(*kinds: type[Struct] | None) -> Meta:
     """Say that a value has one of several forms; msgspec can tell structs apart by a tag only."""
-    forms = [{"type": "null"} if kind is None else {"$ref": _ref(kind)} for kind in kinds]
+    forms = [{"type": "null"} if kind is None else {"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
     return Meta(extra_json_schema={"anyOf": forms}, extra={"either": tuple(filter(None, kinds))})
 
 
@@ -39,10 +39,6 @@ def schema_of(document: type[Struct]) -> dict[str, Any]:
     head = {"$schema": DRAFT, "$id": f"{kind}.{version}", "title": root.pop("description").rstrip(".")}
     schema: dict[str, Any] = head | root | ({"$defs": parts} if parts else {})
     return schema
-
-
-def _ref(kind: type[Struct]) -> str:
-    return f"#/$defs/{kind.__name__}"
 
 
 def _forms(hint: Any, seen: set[type]) -> Iterator[type[Struct]]:

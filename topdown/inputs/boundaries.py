@@ -61,11 +61,18 @@ def read_outlines(path: Path, key: str, codes: Sequence[str]) -> Outlines:
             fix="name the property that holds the geocodes of this level: --boundary-key",
         )
     size, scaled = _scaled(found)
-    return Outlines(path.name, size, _drawn(scaled))
+    step = 1  # the finest grid that keeps paths short
+    while True:
+        rounded = {code: [_on_grid(ring, step) for ring in rings] for code, rings in scaled.items()}
+        if sum(len(ring) for rings in rounded.values() for ring in rings) <= MOST_POINTS or step > WIDTH:
+            break
+        step *= 2
+    return Outlines(
+        path.name, size, {code: _outline(rings, scaled[code][0], step) for code, rings in rounded.items()}
+    )
 
 
 def _areas(document: Any, key: str) -> Iterator[tuple[str, list[Ring]]]:
-    """Yield code and rings of every feature."""
     if document["type"] == "Topology":
         arcs = [_decoded(arc, document.get("transform")) for arc in document["arcs"]]
         for one in document["objects"].values():
@@ -79,10 +86,7 @@ def _areas(document: Any, key: str) -> Iterator[tuple[str, list[Ring]]]:
         raise ValueError(f"it is a {document['type']}")
     for feature in document["features"]:
         geometry = feature["geometry"] or {"type": None}
-        yield (
-            _code(feature, key),
-            [_points(ring) for ring in _rings(geometry, geometry.get("coordinates"))],
-        )
+        yield (_code(feature, key), [_points(ring) for ring in _rings(geometry, geometry.get("coordinates"))])
 
 
 def _code(feature: Any, key: str) -> str:
@@ -138,17 +142,6 @@ def _scaled(found: dict[str, list[Ring]]) -> tuple[tuple[int, int], dict[str, li
         raise ValueError("the areas have no extent")
     size = (int(extent[0] * scale) + 2, int(extent[1] * scale) + 2)
     return size, {code: [(flat(ring) - low) * scale + 1 for ring in rings] for code, rings in found.items()}
-
-
-def _drawn(scaled: dict[str, list[Ring]]) -> dict[str, Outline]:
-    """Return the paths on the finest grid that keeps them short."""
-    step = 1
-    while True:
-        rounded = {code: [_on_grid(ring, step) for ring in rings] for code, rings in scaled.items()}
-        if sum(len(ring) for rings in rounded.values() for ring in rings) <= MOST_POINTS or step > WIDTH:
-            break
-        step *= 2
-    return {code: _outline(rings, scaled[code][0], step) for code, rings in rounded.items()}
 
 
 def _on_grid(ring: Ring, step: int) -> GridRing:

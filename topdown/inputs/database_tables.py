@@ -124,9 +124,7 @@ def _check_whole(connection: sqlite3.Connection, table: DatabaseTable) -> str:
     if _size_of_file(table.file) < pages * size:
         raise ValueError("the database is not as long as it says")
     kind = connection.execute("SELECT type FROM sqlite_master WHERE name = ?", (table.table,)).fetchone()[0]
-    only = (
-        f"({_quote_identifier(table.table)})" if kind == "table" else ""
-    )  # what a view reads may lie anywhere
+    only = f"({_quote_identifier(table.table)})" if kind == "table" else ""  # a view may read anything
     found = connection.execute(f"PRAGMA quick_check{only}")
     if found.fetchone()[0] != "ok":
         raise ValueError("the database is damaged")
@@ -168,7 +166,6 @@ def _busy_error() -> TableProblem:
 
 
 def _no_such_table(table: DatabaseTable) -> TableProblem:
-    """Return the error of a table that the database lacks."""
     text = f"the database has no table or view {table.table!r}"
     return TableProblem("database", text, code="D070", fix="correct the name after ?table=")
 
@@ -197,7 +194,10 @@ def duckdb_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.
     try:
         with closing(_open_duckdb(library, table)) as connection:
             _duckdb_names(connection, table)
-            is_view = _is_view(connection, table)
+            found = connection.execute(
+                "SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [table.table]
+            )
+            is_view = bool(found.fetchall()[0][0])  # all: an open result would stop the next query
             wanted = ", ".join(_quote_identifier(name) for name in columns)
             query = f"SELECT {wanted} FROM {_quote_identifier(table.table)}"  # noqa: S608 - quoted names
             reader = connection.sql(query).to_arrow_reader(_ROWS_OF_DUCKDB)
@@ -232,11 +232,6 @@ def _no_duckdb(found: str) -> TableProblem:
 def _open_duckdb(library: Any, table: DatabaseTable) -> Any:
     config = _ALONE | {"memory_limit": f"{max(table_bytes(), _LEAST_MEMORY)}B"}
     return library.connect(str(table.file), read_only=True, config=config)
-
-
-def _is_view(connection: Any, table: DatabaseTable) -> bool:
-    found = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [table.table])
-    return bool(found.fetchall()[0][0])  # all: an open result would stop the next query
 
 
 def _duckdb_names(connection: Any, table: DatabaseTable) -> list[str]:

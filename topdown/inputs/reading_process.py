@@ -171,7 +171,10 @@ def _read_and_send(batches: Callable[[], Iterable[pa.RecordBatch]], other_end: i
         die_with_parent()
         gc.freeze()  # a collection would copy every page of objects that the parent shares
         os.close(other_end)
-        _print_nothing()
+        faulthandler.disable()  # what a library prints, and says as it aborts, may quote a record
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for number in (1, 2):
+            os.dup2(nowhere, number)
         _limit_memory(table_bytes() + SPARE_BYTES)
         with os.fdopen(pipe, "wb") as file:
             file.write(json.dumps(_send_batches(batches, file)).encode())
@@ -227,14 +230,6 @@ def _no_memory() -> TableProblem:
         code="D085",
         fix=f"give the table in several row groups or batches; {RAISE_TABLE}",
     )
-
-
-def _print_nothing() -> None:
-    """Send what a library prints, and what it says as it aborts, nowhere: it may quote a record."""
-    faulthandler.disable()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for number in (1, 2):
-        os.dup2(nowhere, number)
 
 
 def _limit_memory(n_bytes: int) -> None:

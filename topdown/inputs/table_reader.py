@@ -24,24 +24,13 @@ from numpy.typing import NDArray
 from topdown.arrays import Bools, Ints
 from topdown.errors import DataError
 from topdown.formats.caps import RAISE_TABLE, TABLE_COLUMNS, TABLE_ROWS
+from topdown.inputs import file_formats
 from topdown.inputs.database_tables import (
     AS_TABLE,
     duckdb_batches,
     duckdb_names,
     sqlite_batches,
     sqlite_names,
-)
-from topdown.inputs.file_formats import (
-    ARROW_ENDINGS,
-    arrow_batches,
-    arrow_names,
-    csv_batches,
-    csv_names,
-    memory_batches,
-    memory_names,
-    no_rows,
-    parquet_batches,
-    parquet_names,
 )
 from topdown.inputs.reading_process import library_errors_named, read_apart
 from topdown.inputs.sources import (
@@ -90,13 +79,15 @@ def _database(kind: str) -> Callable[[TableSource], bool]:
     return lambda source: isinstance(source, DatabaseTable) and source.kind == kind
 
 
-CSV = TableFormat(_ends(""), csv_names, csv_batches)  # every other file
+CSV = TableFormat(_ends(""), file_formats.csv_names, file_formats.csv_batches)  # every other file
 FORMATS = (
-    TableFormat(lambda source: isinstance(source, MemoryTable), memory_names, memory_batches),
+    TableFormat(
+        lambda source: isinstance(source, MemoryTable), file_formats.memory_names, file_formats.memory_batches
+    ),
     TableFormat(_database("sqlite"), sqlite_names, sqlite_batches),
     TableFormat(_database("duckdb"), duckdb_names, duckdb_batches),
-    TableFormat(_ends(*ARROW_ENDINGS), arrow_names, arrow_batches),
-    TableFormat(_ends(".parquet"), parquet_names, parquet_batches),
+    TableFormat(_ends(*file_formats.ARROW_ENDINGS), file_formats.arrow_names, file_formats.arrow_batches),
+    TableFormat(_ends(".parquet"), file_formats.parquet_names, file_formats.parquet_batches),
     CSV,
 )
 
@@ -125,7 +116,7 @@ def _header_of(source: TableSource) -> pa.RecordBatch:
             code="D084",
             fix="give a table with the columns that are needed, and few others",
         )
-    return no_rows(names, [pa.null()] * len(names))
+    return file_formats.no_rows(names, [pa.null()] * len(names))
 
 
 def header_if_readable(source: TableSource, *, of_release: bool = False) -> list[str]:

@@ -115,7 +115,6 @@ def _read_texts(path: TableSource, names: tuple[str, ...], ignored: tuple[str, .
 def _pairs_from_lists(
     path: TableSource, values: Mapping[str, list[str]], names: tuple[str, ...], geography: Geography
 ) -> tuple[Ints, Ints]:
-    """Return pairs of candidate and leaf of areas of any level."""
     place: dict[str, tuple[int, int]] = {}
     for depth, level in enumerate(geography.levels):
         for i, code in enumerate(level.codes):
@@ -146,7 +145,6 @@ def _pairs_from_lists(
 
 
 def _is_same_area(geography: Geography, one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Tell whether two areas of one code are the same places."""
     above = geography.ancestors_of_leaves
     return one[0] >= 0 and bool(np.array_equal(above[one[0]] == one[1], above[other[0]] == other[1]))
 

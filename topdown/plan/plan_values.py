@@ -28,9 +28,7 @@ from topdown.privacy.laws import LAWS, law_of_mechanism
 from topdown.privacy.relation import Relation
 
 VERSION = 2  # of plan.json
-MEASURED_PLAN = (
-    "measurements/plan.json"  # of a release that solves another one's measurement: the plan of that one
-)
+MEASURED_PLAN = "measurements/plan.json"  # of a release that solves another one's measurement: its plan
 WORK = "work"  # inside the release folder: finished parts of a solve, gone before the release is sealed
 
 

@@ -144,13 +144,9 @@ def plan_estimates(given: EstimatesTable | None) -> Estimates | None:
 
 def plan_passes(level: LevelTable, schema: Schema, *, is_root: bool) -> tuple[Pass, ...]:
     """Return the passes of a level, those of the root where it has its own; ConfigError C053 or C054."""
-    return _check_passes((is_root and level.root_passes) or level.passes, level, schema)
-
-
-def _check_passes(tables: tuple[Pass, ...], level: LevelTable, schema: Schema) -> tuple[Pass, ...]:
     measured = [parse_query(schema, name).name for name in level.queries]
     passes = []
-    for table in tables:
+    for table in (is_root and level.root_passes) or level.passes:
         names = [parse_query(schema, name).name for name in table.queries] or measured
         absent = [name for name in names if name not in measured]
         if absent:
@@ -174,7 +170,14 @@ def _check_passes(tables: tuple[Pass, ...], level: LevelTable, schema: Schema) -
 def plan_rounding(level: LevelTable, schema: Schema) -> tuple[Rounding, ...]:
     """Return the rounding chain of a level; ConfigError C055 or C135."""
     chain = [parse_query(schema, r.table) for r in level.rounding]
-    _check_chain(level.name, chain)
+    backwards = [b.name for i, b in enumerate(chain) for a in chain[:i] if a.refines(b)]
+    if backwards or not chain or chain[-1].name != "detailed":
+        problem = f"has {backwards[0]!r} after a finer table" if backwards else "does not end with 'detailed'"
+        raise ConfigError(
+            f"the rounding chain of level {level.name!r} {problem}",
+            code="C135",
+            fix="order the tables from coarse to fine, without repeats, and end with detailed",
+        )
     if any(r.weight < 1 for r in level.rounding):
         raise ConfigError(
             f"level {level.name!r}: rounding weights start at 1", code="C055", fix="raise the weight"
@@ -184,24 +187,10 @@ def plan_rounding(level: LevelTable, schema: Schema) -> tuple[Rounding, ...]:
     )
 
 
-def _check_chain(level: str, chain: list[Query]) -> None:
-    """Refuse a rounding chain that does not go from coarse to fine, or ends before `detailed` (ConfigError C135)."""
-    backwards = [b.name for i, b in enumerate(chain) for a in chain[:i] if a.refines(b)]
-    if backwards or not chain or chain[-1].name != "detailed":
-        problem = f"has {backwards[0]!r} after a finer table" if backwards else "does not end with 'detailed'"
-        raise ConfigError(
-            f"the rounding chain of level {level!r} {problem}",
-            code="C135",
-            fix="order the tables from coarse to fine, without repeats, and end with detailed",
-        )
-
-
 MOST_NUMBER = 2**63 - 1  # of numerator and denominator in measurement files
 MOST_RATIO = 10**6  # between the variances of one level: beyond, least squares in float64 do not converge
 MOST_ROUNDING_WEIGHT = 10**6  # of one person of rounding error
-MOST_FLOW_COST = (
-    2**60 // 10**6
-)  # largest weight times nodes of a flow network: `flows.LARGEST_COST` in persons
+MOST_FLOW_COST = 2**60 // 10**6  # weight times nodes of a flow network: `flows.LARGEST_COST` in persons
 
 
 def check_solvable(plan: Plan, geography: Geography, *, is_extension: bool) -> None:
@@ -214,32 +203,28 @@ def check_solvable(plan: Plan, geography: Geography, *, is_extension: bool) -> N
     """
     for depth, level in enumerate(plan.levels):
         with locating_errors("level", str(depth)):
-            _check_variances(level)
+            for m in level.measurements:
+                if max(m.variance.numerator, m.variance.denominator) > MOST_NUMBER:
+                    raise ConfigError(
+                        f"the variance of query {m.query!r} at level {level.name!r} is too long a fraction",
+                        code="C072",
+                        fix="choose budget and shares with smaller numerators and denominators",
+                    )
+                if m.parameter > LAWS[m.law].most:
+                    raise ConfigError(
+                        f"the noise of query {m.query!r} at level {level.name!r} is too large for 32-bit answers",
+                        code="C078",
+                        fix="raise the budget or the share of the query",
+                    )
+            by_variance = sorted(level.measurements, key=lambda m: m.variance)
+            if by_variance and by_variance[-1].variance > MOST_RATIO * by_variance[0].variance:
+                raise ConfigError(
+                    f"the noise of {by_variance[-1].query!r} at level {level.name!r} has more than "
+                    f"{MOST_RATIO:,} times the variance of that of {by_variance[0].query!r}",
+                    code="C076",
+                    fix="bring the shares nearer to each other, or leave the query with the smallest share out",
+                )
             _check_weights(plan, level, most_flow_nodes(plan, geography, depth), is_extension=is_extension)
-
-
-def _check_variances(level: LevelPlan) -> None:
-    for m in level.measurements:
-        if max(m.variance.numerator, m.variance.denominator) > MOST_NUMBER:
-            raise ConfigError(
-                f"the variance of query {m.query!r} at level {level.name!r} is too long a fraction",
-                code="C072",
-                fix="choose budget and shares with smaller numerators and denominators",
-            )
-        if m.parameter > LAWS[m.law].most:
-            raise ConfigError(
-                f"the noise of query {m.query!r} at level {level.name!r} is too large for 32-bit answers",
-                code="C078",
-                fix="raise the budget or the share of the query",
-            )
-    by_variance = sorted(level.measurements, key=lambda m: m.variance)
-    if by_variance and by_variance[-1].variance > MOST_RATIO * by_variance[0].variance:
-        raise ConfigError(
-            f"the noise of {by_variance[-1].query!r} at level {level.name!r} has more than {MOST_RATIO:,} times the "
-            f"variance of that of {by_variance[0].query!r}",
-            code="C076",
-            fix="bring the shares nearer to each other, or leave the query with the smallest share out",
-        )
 
 
 def _check_weights(plan: Plan, level: LevelPlan, n_nodes: int, *, is_extension: bool) -> None:

@@ -109,10 +109,9 @@ class PublicContext:
             return self.given_rules
         if self.support is not None:
             return self.support.rules
-        return self.derived.get("rules", self._derive_rules)
-
-    def _derive_rules(self) -> ConstraintSystem:
-        return ConstraintSystem.from_rows(self.plan.schema, self.geography, self.leaf_rows)
+        return self.derived.get(
+            "rules", lambda: ConstraintSystem.from_rows(self.plan.schema, self.geography, self.leaf_rows)
+        )
 
     @property
     def leaf_rows(self) -> tuple[ConstraintRow, ...]:
@@ -515,7 +514,6 @@ def _check_header(header: Sequence[str], needed: Sequence[str]) -> None:
 
 
 def _nothing_exact(schema: Schema) -> Invariants:
-    """Return the invariants of a draft."""
     return Invariants("none", "No invariants", schema.name)
 
 

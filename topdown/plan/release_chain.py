@@ -30,9 +30,7 @@ from topdown.model import (
     NeighbourChange,
     PublicFacts,
     Schema,
-    Selection,
     Support,
-    Values,
     ZeroRule,
     analyse_neighbours,
     base_labels,
@@ -122,7 +120,11 @@ class ReleaseChain:
         ):
             rows = leaf_rows(plan.schema, plan.invariants, facts.columns, self.geography)
             for row in sorted(rows, key=lambda row: bool(row.rule.read_columns)):  # definitions first
-                values = _values_selected(plan.schema, reading, row.selection)
+                values = {}
+                for name, labels in row.selection:
+                    here, value = reading[name]
+                    inside = [label in labels for label in plan.schema.attribute(name).labels]
+                    values[here] = tuple(inside[v] for v in value)
                 if row.rule.closes:
                     zeros.append(ZeroRule(row.name, values, row.high == 0))
                     continue
@@ -133,15 +135,6 @@ class ReleaseChain:
         return analyse_neighbours(
             self.plan.schema, self.geography, self.known, zeros, bounds, whole=self.plan.relation.stated
         )
-
-
-def _values_selected(schema: Schema, reading: AttributeMapping, cells: Selection) -> Values:
-    out = {}
-    for name, labels in cells:
-        here, value = reading[name]
-        inside = [label in labels for label in schema.attribute(name).labels]
-        out[here] = tuple(inside[v] for v in value)
-    return out
 
 
 def check_guarantee(policy: ReleaseChain) -> None:
@@ -255,17 +248,6 @@ def check_same_base(plan: Plan, files: BaseFiles) -> None:
             )
 
 
-def check_same_plan(base: Base, plan_hash: str, path: Path) -> None:
-    """Refuse a plan that is not the one an extension names (CertificateError V160)."""
-    if plan_hash != base.plan_hash:
-        raise CertificateError(
-            f"{path} is not the plan of {base.release}, the release that is extended",
-            code="V160",
-            file=str(path),
-            fix="give the base release the plan was made from",
-        )
-
-
 def describe_base(there: Plan, files: BaseFiles, support: Support, plan: Plan, names: dict[str, str]) -> Base:
     """Return what the plan of an extension says of its base release."""
     queries = [tuple(support.query(m.query) for m in level.measurements) for level in plan.levels]
@@ -361,8 +343,13 @@ def read_base_plans(files: BaseFiles, named: Base | None = None) -> tuple[Plan, 
     path = files.plan
     while not found or found[-1].base is not None:
         found.append(read_plan(path))
-        if named is not None:
-            check_same_plan(named, found[-1].plan_hash, path)
+        if named is not None and found[-1].plan_hash != named.plan_hash:
+            raise CertificateError(
+                f"{path} is not the plan of {named.release}, the release that is extended",
+                code="V160",
+                file=str(path),
+                fix="give the base release the plan was made from",
+            )
         path, named = path.parent / BASE_FOLDER / PLAN_FILE, found[-1].base
     return tuple(reversed(found))
 

@@ -59,7 +59,13 @@ def make_resolved_plan(context: PublicContext, wish: SolveChanges) -> Plan:
     measured = first.measured or PlanMeasured(release=first.release.id, plan_hash=first.plan_hash)
     levels, estimates, settings = first.levels, first.estimates, first.settings
     if wish.settings is not None:
-        check_same_measurement(first, wish.settings)
+        for what, was, now in _measured_and_asked(first, wish.settings):
+            if was != now:
+                raise ConfigError(
+                    f"the settings ask for another measurement: {what} is {_text(now)}, and {_text(was)} was measured",
+                    code="C251",
+                    fix=_FIX,
+                )
         tables = {table.name: table for table in wish.settings.level}
         levels = tuple(
             replace(
@@ -92,17 +98,6 @@ def make_resolved_plan(context: PublicContext, wish: SolveChanges) -> Plan:
         )
     check_solvable(plan, context.geography, is_extension=False)
     return plan
-
-
-def check_same_measurement(plan: Plan, settings: Settings) -> None:
-    """Refuse settings under which something else would have been measured (ConfigError C251)."""
-    for what, was, now in _measured_and_asked(plan, settings):
-        if was != now:
-            raise ConfigError(
-                f"the settings ask for another measurement: {what} is {_text(now)}, and {_text(was)} was measured",
-                code="C251",
-                fix=_FIX,
-            )
 
 
 def _measured_and_asked(plan: Plan, settings: Settings) -> Iterator[tuple[str, object, object]]:

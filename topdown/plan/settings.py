@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 from topdown.errors import ConfigError
 from topdown.formats.common import USUAL_NEIGHBOURS, Mechanism, Neighbours, Targets
 from topdown.formats.strict_toml import Chance, exact_text, read_toml
-from topdown.model import Attribute, Schema
+from topdown.model import Schema
 from topdown.notebook import card
 from topdown.privacy.exact_values import rational
 from topdown.resources import find
@@ -268,27 +268,23 @@ def load_settings(path: Path) -> Settings:
 
 
 def _rounding_chain(schema: Schema) -> list[str]:
-    """Return tables from coarse to fine between total and detailed: one attribute after the other."""
+    """Return tables from coarse to fine between total and detailed: one attribute after the other.
+
+    Of its recodes those of which each divides the groups of the one before.
+    """
     out, before = list[str](), list[str]()
     attributes = sorted(schema.attributes, key=lambda a: len(a.labels))
     for attribute in attributes:
         if len(attribute.labels) == 1:
             continue
-        for recode in _nested_recodes(attribute):
-            out.append(" * ".join([*before, recode]))
+        last = (0,) * len(attribute.labels)
+        for recode in sorted(attribute.recodes, key=lambda r: len(r.group_labels)):
+            pairs = set(zip(recode.group_of, last, strict=True))
+            n = len(recode.group_labels)
+            if len(pairs) == n and max((*last, 0)) + 1 < n < len(attribute.labels):
+                out.append(" * ".join([*before, recode.name]))
+                last = recode.group_of
         before.append(attribute.name)
         if len(before) < sum(len(a.labels) > 1 for a in attributes):
             out.append(" * ".join(before))
-    return out
-
-
-def _nested_recodes(attribute: Attribute) -> list[str]:
-    """Return recodes of which each divides the groups of the one before, coarsest first."""
-    out, last = list[str](), (0,) * len(attribute.labels)
-    for recode in sorted(attribute.recodes, key=lambda r: len(r.group_labels)):
-        pairs = set(zip(recode.group_of, last, strict=True))
-        n = len(recode.group_labels)
-        if len(pairs) == n and max((*last, 0)) + 1 < n < len(attribute.labels):
-            out.append(recode.name)
-            last = recode.group_of
     return out
