@@ -468,7 +468,17 @@ def _pair_document(
             form.View(
                 of=None if v.target is None else form.Target(**_place_of_pair(context, v.target)),
                 score=v.score,
-                tests=[_test_document(t) for t in v.shown],
+                tests=[
+                    form.ThresholdTest(
+                        false_alarms=fixed(t.alpha, 9, up=True),
+                        hits=(fixed(t.power, 9, up=False), fixed(t.most, 9, up=True)),
+                        best_guess=_down_and_up(*t.best_guess),
+                        mu=_down_and_up(*t.mu),
+                        epsilon=_down_and_up(*t.epsilon),
+                        exceeds=t.exceeds,
+                    )
+                    for t in v.shown
+                ],
             )
             for v in audited.views
         ],
@@ -488,17 +498,6 @@ def _record_labels(context: PublicContext, place: tuple[int, int]) -> form.MadeU
 def _place_of_pair(context: PublicContext, target: tuple[int, int]) -> dict[str, str]:
     level = context.plan.levels[target[0]]
     return {"level": level.name, "query": level.measurements[target[1]].query}
-
-
-def _test_document(test: ShownLoss) -> form.ThresholdTest:
-    return form.ThresholdTest(
-        false_alarms=fixed(test.alpha, 9, up=True),
-        hits=(fixed(test.power, 9, up=False), fixed(test.most, 9, up=True)),
-        best_guess=_down_and_up(*test.best_guess),
-        mu=_down_and_up(*test.mu),
-        epsilon=_down_and_up(*test.epsilon),
-        exceeds=test.exceeds,
-    )
 
 
 def _down_and_up(shown: Fraction | float, claimed: Fraction | float) -> tuple[str, str]:

@@ -245,12 +245,14 @@ class _PairFinder:
             people = self._people(gone, come)
             if people is not None:
                 n = self.context.plan.relation.most_records
-                moved = self._moved(gone, come)
+                moved = tuple(
+                    tuple(self._counts((depth, q), gone, come) for q in range(len(queries)))
+                    for depth, queries in enumerate(self.queries)
+                )
                 return NeighbourPair(change.kind, change.of, gone, come, people, moved, n_records=n)
         return None
 
     def _propose(self, change: NeighbourChange) -> tuple[LeafPlace, LeafPlace | None]:
-        """Make up a record and what it changes to."""
         schema, leaves = self.context.plan.schema, len(self.context.geography.leaves)
         leaf, cell = self._below(leaves), self._below(schema.n_cells)
         if change.kind == "presence":
@@ -288,7 +290,6 @@ class _PairFinder:
         return int(first) + self._below(int(end - first))
 
     def _agrees(self, gone: LeafPlace, come: LeafPlace | None) -> bool:
-        """Tell whether every exact statistic stays as it is."""
         if come is None:
             return not self.exact
         return all(
@@ -314,12 +315,6 @@ class _PairFinder:
             cells = self.context.support.cells(target[0], node)
             self._listed[target, node] = frozenset(self.context.support.listed((query,), cells)[0].tolist())
         return int(self.queries[target[0]][target[1]].labels[place[1]]) in self._listed[target, node]
-
-    def _moved(self, gone: LeafPlace, come: LeafPlace | None) -> tuple[tuple[int, ...], ...]:
-        return tuple(
-            tuple(self._counts((depth, q), gone, come) for q in range(len(queries)))
-            for depth, queries in enumerate(self.queries)
-        )
 
     def _people(self, gone: LeafPlace, come: LeafPlace | None) -> tuple[tuple[int, int, int], ...] | None:
         """Return people who meet every rule in both data sets."""

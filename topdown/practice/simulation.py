@@ -86,7 +86,14 @@ def open_truth(
     """
     table, parts = path, list[Path]()
     if isinstance(path, MemoryTable):
-        origin = _frame_origin(reason)
+        if not check_reason(reason):
+            raise ConfigError(
+                "records given as a data frame carry no mark that they are made up; noise that is not charged is "
+                "drawn on made-up or public records only",
+                code="C121",
+                fix="say where they come from: truth_is_public=REASON, or give the marked file; nothing was drawn",
+            )
+        origin = Origin("public", "data frame", "", check_reason(reason))
     elif path.is_dir():
         origin, table, form = _release_origin(path, reason), path / PERSONS, PLAIN_FORM
         parts = [part for part in files_at(table) if pq.read_metadata(part).num_rows]
@@ -97,18 +104,6 @@ def open_truth(
     if found is not None:
         raise found.error()
     return origin, truth
-
-
-def _frame_origin(reason: str) -> Origin:
-    """Refuse a table in memory of which nobody says why it is public (ConfigError C121): it carries no mark."""
-    if not check_reason(reason):
-        raise ConfigError(
-            "records given as a data frame carry no mark that they are made up; noise that is not charged is drawn on "
-            "made-up or public records only",
-            code="C121",
-            fix="say where they come from: truth_is_public=REASON, or give the marked file; nothing was drawn",
-        )
-    return Origin("public", "data frame", "", check_reason(reason))
 
 
 def _release_origin(folder: Path, reason: str) -> Origin:

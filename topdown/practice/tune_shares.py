@@ -296,41 +296,37 @@ def load_goals(path: Path, plan: Plan) -> Goals:
     """
     file = read_toml(path, GoalsFile, "topdown.goals")
     try:
-        return _goals_by_query(file, plan)
+        levels = [level.name for level in plan.levels]
+        measured = {"total", *(m.query for level in plan.levels for m in level.measurements)}
+        found: dict[tuple[str, str], Fraction] = {}
+        for i, table in enumerate(file.goal):
+            with locating_errors("goal", str(i)):
+                if table.level not in levels:
+                    raise _wrong_goal(
+                        f"level {table.level!r} is none of the plan's", f"use one of: {', '.join(levels)}"
+                    )
+                name = plan.query(table.query).name
+                if name not in measured:
+                    raise _wrong_goal(
+                        f"the plan measures no table {name!r}", f"use one of: {', '.join(sorted(measured))}"
+                    )
+                if (table.level, name) in found:
+                    raise _wrong_goal(f"{name!r} of level {table.level!r} has two goals", "keep one of them")
+                if not LEAST_GOAL <= table.goal <= MOST_GOAL:
+                    raise _wrong_goal(
+                        f"the goal {table.goal} is not from {LEAST_GOAL} to {MOST_GOAL}",
+                        "write a number below 1 for what matters more",
+                    )
+                found[table.level, name] = table.goal
+        with locating_errors("least_detailed"):
+            if file.least_detailed > MOST_LEAST:
+                raise _wrong_goal(
+                    f"least_detailed is {file.least_detailed}, more than {MOST_LEAST}", 'write "1/50"'
+                )
+        return Goals(found, file.least_detailed)
     except TopdownError as error:
         add_location(error, path)
         raise
-
-
-def _goals_by_query(file: GoalsFile, plan: Plan) -> Goals:
-    levels = [level.name for level in plan.levels]
-    measured = {"total", *(m.query for level in plan.levels for m in level.measurements)}
-    found: dict[tuple[str, str], Fraction] = {}
-    for i, table in enumerate(file.goal):
-        with locating_errors("goal", str(i)):
-            if table.level not in levels:
-                raise _wrong_goal(
-                    f"level {table.level!r} is none of the plan's", f"use one of: {', '.join(levels)}"
-                )
-            name = plan.query(table.query).name
-            if name not in measured:
-                raise _wrong_goal(
-                    f"the plan measures no table {name!r}", f"use one of: {', '.join(sorted(measured))}"
-                )
-            if (table.level, name) in found:
-                raise _wrong_goal(f"{name!r} of level {table.level!r} has two goals", "keep one of them")
-            if not LEAST_GOAL <= table.goal <= MOST_GOAL:
-                raise _wrong_goal(
-                    f"the goal {table.goal} is not from {LEAST_GOAL} to {MOST_GOAL}",
-                    "write a number below 1 for what matters more",
-                )
-            found[table.level, name] = table.goal
-    with locating_errors("least_detailed"):
-        if file.least_detailed > MOST_LEAST:
-            raise _wrong_goal(
-                f"least_detailed is {file.least_detailed}, more than {MOST_LEAST}", 'write "1/50"'
-            )
-    return Goals(found, file.least_detailed)
 
 
 def _wrong_goal(text: str, fix: str) -> ConfigError:

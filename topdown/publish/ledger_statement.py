@@ -10,14 +10,7 @@ from msgspec import UNSET, structs
 from topdown.formats.common import EverythingReleased
 from topdown.formats.privacy_documents import AuditLedger, PaidRelease
 from topdown.formats.strict_toml import exact_text
-from topdown.privacy.ledger import (
-    UNNAMED,
-    Book,
-    Charge,
-    Choice,
-    charged_fields,
-    ledger_history,
-)
+from topdown.privacy.ledger import UNNAMED, Book, Charge, Choice, charged_fields, ledger_history
 from topdown.privacy.relation import stated_changes
 from topdown.privacy.statement import loss_numbers
 
@@ -65,15 +58,6 @@ def spent_statement(
 
 def ledger_document(book: Book, deltas: Sequence[str] = (DELTA,), *, newest: bool = False) -> AuditLedger:
     """Return what a whole ledger costs, and the releases behind it."""
-    return AuditLedger(
-        **structs.asdict(spent_statement(book, deltas, newest=newest, anew=True)),
-        head=book.head,
-        newest=newest,
-        releases=_releases(book),
-    )
-
-
-def _releases(book: Book) -> list[PaidRelease]:
     by_plan: dict[str, list[tuple[int, Charge]]] = {}
     for seq, charge in book.charges:
         by_plan.setdefault(charge.plan_hash, []).append((seq, charge))
@@ -93,7 +77,12 @@ def _releases(book: Book) -> list[PaidRelease]:
                 n_unfinished=sum((seq, one.journal) in unfinished for seq, one in charges),
             )
         )
-    return rows
+    return AuditLedger(
+        **structs.asdict(spent_statement(book, deltas, newest=newest, anew=True)),
+        head=book.head,
+        newest=newest,
+        releases=rows,
+    )
 
 
 def _readers(book: Book, *, newest: bool) -> str:

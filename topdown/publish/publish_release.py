@@ -28,18 +28,9 @@ from topdown.plan.plan_values import MEASURED_PLAN, WORK
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.ledger import history_lines
 from topdown.progress import Event, Report, silent
+from topdown.publish import release_tables
 from topdown.publish.release_certificate import CERTIFICATE, NOTHING_CERTIFIED, make_certificate, stamps
 from topdown.publish.release_files import MANIFEST, TEMPORARY, Hashes, list_files, write_manifest
-from topdown.publish.release_tables import (
-    PERSONS,
-    PERSONS_CSV,
-    all_paths,
-    check_leaves,
-    microdata_bytes,
-    tables_up,
-    tables_with_intervals,
-    write_csv,
-)
 from topdown.publish.report_figures import report_bytes
 from topdown.publish.table_intervals import EstimateSource, intervals_sentence
 from topdown.verify import CheckedContent, EachSection, VerifyResult, verify_content
@@ -110,21 +101,15 @@ def section_files(source: SectionSource, number: int) -> SectionFiles:
     bottom, cut, alone = len(levels) - 1, sections.cut, len(sections) == 1
     nodes = [sections.nodes(number, depth) for depth in range(cut, bottom + 1)]
     here = source.leaves.between(nodes[-1].start, nodes[-1].stop)
-    files = {PERSONS: microdata_bytes(context, here, nodes[-1])}
+    files = {release_tables.PERSONS: release_tables.microdata_bytes(context, here, nodes[-1])}
     if context.plan.coverage is None:
-        files.update(tables_up(context, here, nodes, bottom))
+        files.update(release_tables.tables_up(context, here, nodes, bottom))
     if alone:
         return SectionFiles(files, None)
     above = here
     for depth in range(bottom, cut - 1, -1):
         above = above.aggregate(levels[depth].parent, len(levels[depth - 1]))
     return SectionFiles({part_path(path, number): data for path, data in files.items()}, above)
-
-
-def sum_histograms(tables: list[Histogram]) -> Histogram:
-    """Add up tables of one level."""
-    node, cell, count = (np.concatenate([getattr(t, c) for t in tables]) for c in ("node", "cell", "count"))
-    return Histogram.build(tables[0].n_nodes, tables[0].n_cells, node, cell, count)
 
 
 README, LEDGER = "README.txt", "ledger.jsonl"
@@ -223,10 +208,10 @@ def publish(
     _clear(release)
     tables = _write_sections(hashes, SectionSource(context, leaves, sections_of(context.geography)), running)
     if optional.csv:
-        write_csv(release, context, leaves)
+        release_tables.write_csv(release, context, leaves)
     report(Event("publish", 1, _STEPS, "microdata"))
     if numbers is not None:
-        for path, data in tables_with_intervals(
+        for path, data in release_tables.tables_with_intervals(
             context, leaves.whole(), numbers, sections_of(context.geography)
         ):
             hashes.write(path, data)
@@ -254,7 +239,9 @@ def publish(
     report(Event("publish", 5, _STEPS, "README and report"))
     shutil.rmtree(release / WORK, ignore_errors=True)
     first = [*exact_paths(plan), *([] if plan.measured is None else [MEASURED_PLAN])]
-    _refuse_strangers(release, {*_OWN, *tables, *first, *_microdata_paths(context), PERSONS_CSV})
+    _refuse_strangers(
+        release, {*_OWN, *tables, *first, *_microdata_paths(context), release_tables.PERSONS_CSV}
+    )
     n = len(write_manifest(release, plan.plan_hash, hashes))
     report(Event("publish", _STEPS, _STEPS, f"{n} files"))
     return content
@@ -263,8 +250,8 @@ def publish(
 def _write_sections(hashes: Hashes, source: SectionSource, running: PublishOptions) -> list[str]:
     """Write the microdata, and tables without intervals; return the paths of all tables."""
     context, sections = source.context, source.sections
-    check_leaves(context, source.leaves)
-    tables, above, n = all_paths(context, sections), list[Histogram](), len(sections)
+    release_tables.check_leaves(context, source.leaves)
+    tables, above, n = release_tables.all_paths(context, sections), list[Histogram](), len(sections)
     for made in each_section(section_files, source, n, running.workers, running.lost):
         for path, data in made.files.items():
             hashes.write(path, data)
@@ -272,13 +259,21 @@ def _write_sections(hashes: Hashes, source: SectionSource, running: PublishOptio
             above.append(made.above)
     if above and context.plan.coverage is None:
         nodes = [slice(0, len(level)) for level in context.geography.levels[: sections.cut]]
-        for path, data in tables_up(context, sum_histograms(above), nodes, sections.cut - 1):
+        node, cell, count = (
+            np.concatenate([getattr(t, c) for t in above]) for c in ("node", "cell", "count")
+        )
+        for path, data in release_tables.tables_up(
+            context,
+            Histogram.build(above[0].n_nodes, above[0].n_cells, node, cell, count),
+            nodes,
+            sections.cut - 1,
+        ):
             hashes.write(path, data)
     return tables
 
 
 def _microdata_paths(context: PublicContext) -> list[str]:
-    return sections_of(context.geography).paths(PERSONS, len(context.plan.levels) - 1)
+    return sections_of(context.geography).paths(release_tables.PERSONS, len(context.plan.levels) - 1)
 
 
 def refuse_failed_checks(checked: VerifyResult) -> None:

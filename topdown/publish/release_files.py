@@ -37,19 +37,15 @@ def written_durably(path: Path) -> Iterator[BinaryIO]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(part, flags, 0o644), "wb") as file:
         yield file
-    _give_name(part, path)
+    # After a power cut the file is there whole, or not at all.
+    _sync(part, os.O_RDONLY)
+    part.replace(path)
+    _sync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def table_of_plan(kind: str, table: pa.Table, plan: Plan, more: Mapping[str, str] | None = None) -> bytes:
     """Return a table as a file, stamped with its plan and `more`."""
     return parquet_bytes(kind, table, {"plan_hash": plan.plan_hash, **(more or {})})
-
-
-def _give_name(part: Path, path: Path) -> None:
-    """Give a whole file its name; after a power cut it is there whole, or not at all."""
-    _sync(part, os.O_RDONLY)
-    part.replace(path)
-    _sync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def _sync(path: Path, flags: int) -> None:

@@ -95,7 +95,15 @@ def write_csv(release: Path, context: PublicContext, leaves: LeafTable) -> None:
     for piece in leaves.pieces():
         held[piece.cell] = True
     cells = np.flatnonzero(held).tolist()
-    text = dict(zip(cells, _cell_texts(context, labels, cells), strict=True))
+    coordinates = context.plan.schema.coordinates(np.array(cells, dtype=np.int64))
+    rows = zip(*(index.tolist() for index in coordinates), strict=True)
+    text = dict(
+        zip(
+            cells,
+            [",".join(texts[i] for texts, i in zip(labels, row, strict=True)) for row in rows],
+            strict=True,
+        )
+    )
     header = ",".join(["geocode", *(_quoted(a.name) for a in schema.attributes)]) + "\n"
     with (
         written_durably(release / PERSONS_CSV) as out,
@@ -122,12 +130,6 @@ def _lines(context: PublicContext, leaves: LeafTable, text: dict[int, str]) -> I
         places = [_quoted(code) for code in context.geography.leaves.codes[node[0] : node[-1] + 1]]
         for at, of, n in zip(node, cell, count, strict=True):
             yield f"{places[at - node[0]]},{text[of]}\n", n
-
-
-def _cell_texts(context: PublicContext, labels: list[list[str]], cells: list[int]) -> list[str]:
-    coordinates = context.plan.schema.coordinates(np.array(cells, dtype=np.int64))
-    rows = zip(*(index.tolist() for index in coordinates), strict=True)
-    return [",".join(texts[i] for texts, i in zip(labels, row, strict=True)) for row in rows]
 
 
 def _quoted(text: str) -> str:

@@ -100,6 +100,8 @@ def derived_figures(release: Path, context: PublicContext, documents: Mapping[st
     of_plan = plan_figures(plan)
     totals = _total_noise(plan, of_plan["noise"])
     intervals, groups = _widths(tables) if plan.coverage is not None else ([], [])
+    records = tables.column(TOTAL, len(tables.context.plan.levels) - 1, "count")
+    few = (records > 0) & (records < 10)
     return of_plan | {
         "n_records": int(tables.column(TOTAL, 0, "count").sum()),
         "n_checks": len(certificate["checks"]),
@@ -108,7 +110,7 @@ def derived_figures(release: Path, context: PublicContext, documents: Mapping[st
         "n_open": len(certificate["open_answers"]),
         "certificate_sha256": hashlib.sha256((release / CERTIFICATE).read_bytes()).hexdigest(),
         "total_noise": totals,
-        "totals": _leaf_totals(tables),
+        "totals": {"n_leaves": records.size, "n_empty": int((records == 0).sum()), "n_small": int(few.sum())},
         "fit": list(_fit(tables, totals)),
         "sizes": list(_sizes(tables, totals)),
         "intervals": intervals,
@@ -204,17 +206,6 @@ def _sizes(tables: _PublishedTables, totals: Mapping[str, Any]) -> Iterator[dict
             if noise is not None and least:
                 row["noise_share"] = str(Fraction(noise) / least)
             yield row
-
-
-def _leaf_totals(tables: _PublishedTables) -> dict[str, int]:
-    """Return the number of leaves, of those without records, and of those with 1 to 9."""
-    records = tables.column(TOTAL, len(tables.context.plan.levels) - 1, "count")
-    few = (records > 0) & (records < 10)
-    return {
-        "n_leaves": records.size,
-        "n_empty": int((records == 0).sum()),
-        "n_small": int(few.sum()),
-    }
 
 
 def _fit(tables: _PublishedTables, totals: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

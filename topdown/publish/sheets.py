@@ -292,12 +292,6 @@ _DICTIONARY = ("file", "column", "kind", "unit", "text")
 _CODES = ("attribute", "label", "recode", "group")
 
 
-def dictionary_sheet(sheets: Sequence[Sheet]) -> Sheet:
-    """Return the sheet that says what every column of every sheet is."""
-    rows = [(f"{s.path}.csv", c.name, c.kind, c.unit, c.text) for s in sheets for c in s.columns]
-    return _text_sheet(DICTIONARY, "What every column says", _DICTIONARY, rows, ("file", "column"))
-
-
 def codes_sheet(schema: Schema) -> Sheet:
     """Return the sheet of all labels and of the group of each in every recode of its attribute."""
     rows = []
@@ -325,7 +319,12 @@ def write_package(folder: Path, sheets: Sequence[Sheet], schema: Schema, about: 
         folder: new. sheets: the tables. schema: of the release. about: name, title and description of the package.
     """
     resources, n = [], 0
-    for sheet in (*sheets, dictionary_sheet(sheets), codes_sheet(schema)):
+    rows = [(f"{s.path}.csv", c.name, c.kind, c.unit, c.text) for s in sheets for c in s.columns]
+    for sheet in (
+        *sheets,
+        _text_sheet(DICTIONARY, "What every column says", _DICTIONARY, rows, ("file", "column")),
+        codes_sheet(schema),
+    ):
         parts = write_sheet(folder, sheet)
         n += len(parts) * (1 + sheet.joined)
         resources += [_resource(sheet, part) for part in parts]

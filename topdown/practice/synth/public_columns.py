@@ -200,7 +200,12 @@ def settle_facilities(
     facilities: dict[str, NDArray[np.int32]] = {}
     groups: list[Crowd] = []
     for column, of_each in size.items():
-        leaf = facility_sites(profile, column, len(of_each), n_leaves, seed)
+        n = len(of_each)
+        per_site = facility_shape(profile, column).per_site
+        n_sites = -(-n // per_site)
+        leaf = RepeatableRandom(seed, "facility site", column).below(n_leaves, n_sites)[
+            np.arange(n) // per_site
+        ]
         kind = _facility_kinds(who.lodgings[column], column, len(of_each), seed)
         for k, lodging in enumerate(who.lodgings[column]):
             mine = kind == k
@@ -216,13 +221,6 @@ def settle_facilities(
                 people = per * n_here + (spare if i == 0 else 0)
                 groups.append(Crowd(name, own[people > 0], people[people > 0], cells))
     return facilities, groups
-
-
-def facility_sites(profile: Profile, column: str, n: int, n_leaves: int, seed: int) -> NDArray[np.int64]:
-    """Draw the leaf of each of n facilities; those of one site share it."""
-    per_site = facility_shape(profile, column).per_site
-    n_sites = -(-n // per_site)
-    return RepeatableRandom(seed, "facility site", column).below(n_leaves, n_sites)[np.arange(n) // per_site]
 
 
 def _facility_kinds(lodgings: tuple[Lodging, ...], column: str, n: int, seed: int) -> NDArray[np.int64]:

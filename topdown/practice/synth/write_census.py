@@ -32,17 +32,10 @@ from topdown.plan import (
     run_file_text,
 )
 from topdown.plan.drafts import default_levels, suggest_limit
+from topdown.practice.synth import public_columns
 from topdown.practice.synth.made_up_people import Crowd, Population, people_together
 from topdown.practice.synth.made_up_tree import MadeUpTree, grow_tree
 from topdown.practice.synth.profile import level_shapes, load_profile
-from topdown.practice.synth.public_columns import (
-    Counts,
-    PeopleIn,
-    dwellings,
-    facility_sizes,
-    housing_of_schema,
-    settle_facilities,
-)
 from topdown.resources import bundled_names, bundled_root, find
 
 LEAVES_AT_ONCE = 1 << 16  # whose rows are made at once
@@ -53,7 +46,7 @@ Columns = list[Iterable[str]]
 class CountedLeaves:
     """What is counted of people as they go by."""
 
-    people: PeopleIn
+    people: public_columns.PeopleIn
     n_people: int = 0
     n_rows: int = 0
     n_lived: int = 0
@@ -92,7 +85,7 @@ class RecordsTable:
         return columns
 
 
-def leaf_rows(tree: MadeUpTree, facts: Mapping[str, Counts]) -> Iterator[Columns]:
+def leaf_rows(tree: MadeUpTree, facts: Mapping[str, public_columns.Counts]) -> Iterator[Columns]:
     """Yield the columns of the table of leaves, a range of leaves at a time."""
     for first in range(0, tree.n_leaves, LEAVES_AT_ONCE):
         here = slice(first, first + LEAVES_AT_ONCE)
@@ -287,26 +280,26 @@ def synth(
     for name in names:
         checked_name(name, "level")
     refuse_same_file(names, "level")
-    who = housing_of_schema(noun, rules, profile)
-    size = facility_sizes(profile, who, people, seed)
+    who = public_columns.housing_of_schema(noun, rules, profile)
+    size = public_columns.facility_sizes(profile, who, people, seed)
     lodged = sum(int(s.sum()) for s in size.values())
     tree = grow_tree(level_shapes(profile, names), people - lodged, profile.empty, seed, largest)
     population = Population(noun, profile, tree, seed)
-    facilities, groups = settle_facilities(profile, who, size, tree.n_leaves, seed)
+    facilities, groups = public_columns.settle_facilities(profile, who, size, tree.n_leaves, seed)
     lived = np.flatnonzero(tree.residents)
     groups.insert(0, Crowd("residents", lived, tree.residents[lived], who.residents, households=True))
     drawn = people_together(tree.n_leaves, noun.n_cells, [population.draw(group) for group in groups])
     base = load_schema(find("schemas", profile.base, here)) if profile.base else None
     records, leaves, run = out / "persons.csv.gz", out / "blocks.csv.gz", out / "run.toml"
     table = RecordsTable(noun, base, tree)
-    counted = CountedLeaves(PeopleIn(noun, rules, tree.n_leaves))
+    counted = CountedLeaves(public_columns.PeopleIn(noun, rules, tree.n_leaves))
     with new_folder(out, beside_others=True) as part:
         with open_packed(part / records.name) as file:
             write_line(file, table.columns)
             for some in drawn:
                 counted.add(some)
                 write_rows(file, table.rows(some))
-            facts = dwellings(rules, profile, counted.people, facilities, seed)
+            facts = public_columns.dwellings(rules, profile, counted.people, facilities, seed)
         known = facilities | facts
         facts |= {name: np.sum([known[one] for one in those], axis=0) for name, those in profile.sums.items()}
         columns = (*table.columns, *facts)
