@@ -27,7 +27,7 @@ from topdown.publish.release_certificate import change_statuses
 if TYPE_CHECKING:
     from topdown import Audit
     from topdown.app.screens.text_layout import Chunk
-    from topdown.formats.privacy_documents import AuditRuns, Pair, UnreachedSecret
+    from topdown.formats.privacy_documents import AuditRuns, UnreachedSecret
 
 
 PAIRS_SHOWN = 5  # pairs that beat their claim; --json lists them all
@@ -62,7 +62,11 @@ def _show_runs(screen: Screen, made: AuditRuns, *, extends: bool) -> None:
         screen.item(WARN, f"no pair found: {place.secret}, {place.query} at {place.level}")
     wrong = [pair for pair in made.pairs if pair.exceeds]
     for pair in wrong[:PAIRS_SHOWN]:
-        screen.item(FAIL, _pair_words(pair))
+        tests = [(view, test) for view in pair.views for test in view.tests if test.exceeds]
+        view, test = max(tests, key=lambda one: float(one[1].mu[0]) - float(one[1].mu[1]))
+        of = "everything drawn" if view.of is None else f"{view.of.query} at {view.of.level}"
+        low, high = test.mu
+        screen.item(FAIL, f"{pair.secret}, by {of} ({view.score}): μ at least {low}, claimed at most {high}")
     if len(wrong) > PAIRS_SHOWN:
         screen.say(dim(f"({len(wrong) - PAIRS_SHOWN} more; --json lists them)"), indent=4)
     screen.blank()
@@ -103,23 +107,6 @@ def _test_row(secret: ReachedSecret | UnreachedSecret) -> tuple[str, ...]:
         most = high if high == "inf" else figures.decimal(times * Fraction(high), digits, up=True)
         texts.append(f"{figures.decimal(times * Fraction(low), digits, down=True)} / {most}")
     return (secret.name, str(secret.n_pairs), *texts)
-
-
-def _pair_words(pair: Pair) -> str:
-    """Say which of a pair's views beat its claim by most."""
-    tests = [(view, test) for view in pair.views for test in view.tests if test.exceeds]
-    view, test = max(tests, key=lambda one: float(one[1].mu[0]) - float(one[1].mu[1]))
-    of = "everything drawn" if view.of is None else f"{view.of.query} at {view.of.level}"
-    low, high = test.mu
-    return f"{pair.secret}, by {of} ({view.score}): μ at least {low}, claimed at most {high}"
-
-
-def _show_ledger_loss(screen: Screen, path: Path, deltas: tuple[str, ...], registry: Path | None) -> int:
-    """Show what all charges of a ledger cost together; writes nothing."""
-    said = topdown.audit_ledger(path, deltas=deltas, registry=registry)
-    screen.document(said)
-    _show_ledger_audit(screen, said)
-    return EXIT_OK
 
 
 def _show_ledger_audit(screen: Screen, said: AuditLedger) -> None:
@@ -240,7 +227,10 @@ def audit_command(
             fix="see: topdown audit --help",
         )
     if ledger is not None:
-        return _show_ledger_loss(screen, ledger, deltas, registry)
+        said = topdown.audit_ledger(ledger, deltas=deltas, registry=registry)
+        screen.document(said)
+        _show_ledger_audit(screen, said)
+        return EXIT_OK
     if source is None:
         raise InternalError("no source", code="X001", fix="report it")
     if runs is not None:

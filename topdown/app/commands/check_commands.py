@@ -20,7 +20,7 @@ from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
     from topdown.formats.accuracy_documents import CutAreas, IntervalsOfUnion
-    from topdown.verify import Finding, VerifyResult
+    from topdown.verify import VerifyResult
 
 
 SHOWN_A_CHECK = 3
@@ -68,27 +68,23 @@ def show_findings(screen: Screen, result: VerifyResult, release: Path) -> None:
         if check.ok:
             continue
         for finding in check.findings[:SHOWN_A_CHECK]:
-            _show_finding(screen, finding, release, said)
+            screen.say(Span(finding.code, "error"), " ", finding.text, hang=5)
+            place = [str(release / finding.file)] if finding.file else []
+            place += [f"row {finding.row:,}"] if finding.row is not None else []
+            if place and place[0] not in finding.text:
+                screen.say(", ".join(place), indent=5, hang=7)
+            rows: list[tuple[Chunk, Chunk]] = []
+            if finding.node and finding.node not in finding.text:
+                rows.append((dim("area"), finding.node))
+            if finding.expected or finding.found:
+                rows += [(dim("expected"), finding.expected or "-"), (dim("found"), finding.found or "-")]
+            if (finding.why, finding.fix) not in said:
+                said.add((finding.why, finding.fix))
+                rows += [(dim(k), v) for k, v in (("why", finding.why), ("fix", finding.fix)) if v]
+            screen.pairs(rows, indent=5)
         more = check.n_findings - min(len(check.findings), SHOWN_A_CHECK)
         if more > 0:
             screen.say(dim(f"({more:,} more from the check {check.name}; --json lists them)"), indent=5)
-
-
-def _show_finding(screen: Screen, finding: Finding, release: Path, said: set[tuple[str, str]]) -> None:
-    screen.say(Span(finding.code, "error"), " ", finding.text, hang=5)
-    place = [str(release / finding.file)] if finding.file else []
-    place += [f"row {finding.row:,}"] if finding.row is not None else []
-    if place and place[0] not in finding.text:
-        screen.say(", ".join(place), indent=5, hang=7)
-    rows: list[tuple[Chunk, Chunk]] = []
-    if finding.node and finding.node not in finding.text:
-        rows.append((dim("area"), finding.node))
-    if finding.expected or finding.found:
-        rows += [(dim("expected"), finding.expected or "-"), (dim("found"), finding.found or "-")]
-    if (finding.why, finding.fix) not in said:
-        said.add((finding.why, finding.fix))
-        rows += [(dim(k), v) for k, v in (("why", finding.why), ("fix", finding.fix)) if v]
-    screen.pairs(rows, indent=5)
 
 
 @command(
@@ -273,7 +269,6 @@ def _error_figures(of: dict[str, Any]) -> list[str]:
 
 
 def _coverage_text(table: dict[str, Any]) -> str:
-    """Say how many in a hundred intervals hold the true count."""
     of = table.get("intervals", {"n_intervals": 0})
     return f"{100 * of['n_held'] / of['n_intervals']:.1f} %" if of["n_intervals"] else "-"
 

@@ -59,24 +59,6 @@ if TYPE_CHECKING:
     from topdown.plan.settings import Settings
 
 
-def require_terminal(screen: Screen) -> None:
-    """Refuse where nobody can be asked (ConfigError C241); nothing was read."""
-    if not can_ask(screen):
-        raise ConfigError(
-            "labels of records can be confirmed by a person only, and there is no terminal to ask on",
-            code="C241",
-            fix="write the public labels into a table attribute,label and give it with --codes",
-        )
-
-
-def introduce(screen: Screen, name: str) -> None:
-    """Say what is about to be shown."""
-    screen.err.line(
-        f"Labels of {name} are confidential until you confirm them. They are shown here only; nothing is written "
-        "before your last answer. Look at the published list, not at the screen alone."
-    )
-
-
 def ask_column(screen: Screen, column: ColumnValues) -> ConfirmedColumn | None:
     """Show the labels of a column, take those that are missing, and ask whether the list is published.
 
@@ -120,7 +102,6 @@ FEW_NUMBERS = 13  # different whole numbers that are shown as labels; bands are 
 
 
 def _read_labels(screen: Screen, column: ColumnValues) -> tuple[list[str], dict[str, str]]:
-    """Read labels that are missing, and labels of values."""
     added, meant = list[str](), dict[str, str]()
     values = {*column.labels, *([BLANK] if column.has_blank else [])}
     while answer := _read_answer(screen):
@@ -242,8 +223,12 @@ def check_request(screen: Screen, wish: DraftRequest, records: TableLocation) ->
         raise ConfigError(
             "a schema of your own needs --levels", code="C139", fix="name them, root first: --levels A,B,C"
         )
-    if wish.given is None and wish.codes is None:
-        require_terminal(screen)
+    if wish.given is None and wish.codes is None and not can_ask(screen):
+        raise ConfigError(
+            "labels of records can be confirmed by a person only, and there is no terminal to ask on",
+            code="C241",
+            fix="write the public labels into a table attribute,label and give it with --codes",
+        )
 
 
 def drafted_by(screen: Screen, wish: DraftRequest, records: TableLocation, places: FromTables) -> Drafted:
@@ -263,23 +248,19 @@ def drafted_by(screen: Screen, wish: DraftRequest, records: TableLocation, place
         schema, source, ignore = load_schema(wish.given), "", answers.ignore
         values = values_by_rule(schema)
     else:
-        schema, values, ignore = _asked_of_a_person(screen, wish, records, answers)
+        screen.err.line(
+            f"Labels of {records.name} are confidential until you confirm them. They are shown here only; nothing is "
+            "written before your last answer. Look at the published list, not at the screen alone."
+        )
+        form = RecordsForm(answers.ignore, answers.has_count, dict(answers.called))
+        found = confirmed_labels(records, form, lambda column: ask_column(screen, column))
+        attributes = tuple(Attribute(name, of.labels) for name, of in found.columns.items())
+        schema = Schema(wish.name, wish.name, "person", attributes)
+        values = {name: of.values for name, of in found.columns.items() if of.values.meant()}
+        ignore = (*answers.ignore, *found.left_out)
         source = "drafted by topdown init; a person confirmed that these labels are public"
     targets: Targets = "tree" if tree_fits(schema, places.n_areas) else "own"
     return Drafted(draft_files(schema, wish.levels, source, targets), schema, ignore, values)
-
-
-def _asked_of_a_person(
-    screen: Screen, wish: DraftRequest, records: TableLocation, answers: RunFileAnswers
-) -> tuple[Schema, dict[str, ValueLabels], tuple[str, ...]]:
-    """Return the schema that a person confirms, what values of records mean, and the columns to ignore."""
-    introduce(screen, records.name)
-    form = RecordsForm(answers.ignore, answers.has_count, dict(answers.called))
-    found = confirmed_labels(records, form, lambda column: ask_column(screen, column))
-    attributes = tuple(Attribute(name, of.labels) for name, of in found.columns.items())
-    schema = Schema(wish.name, wish.name, "person", attributes)
-    values = {name: of.values for name, of in found.columns.items() if of.values.meant()}
-    return schema, values, (*answers.ignore, *found.left_out)
 
 
 def levels_asked(text: str) -> dict[str, str]:

@@ -200,44 +200,37 @@ def _drafted(
     screen: Screen, asked: _Asked, records: TableLocation, leaves: TableLocation, registry: Path | None
 ) -> tuple[dict[Path, str], tuple[str, ...]]:
     """Return the texts of all files, the run file last, and what was found in the tables."""
-    settings, given = (
-        asked.settings,
-        None,
-    )  # given: a schema file for which invariants and settings are drafted
+    settings, given = asked.settings, None  # given: a schema file for which the other files are drafted
     own = asked.codes is not None or asked.ask_labels
     if not own and asked.schema is not None and settings is None:
         settings, given = app.settings_beside(asked.schema)
     if own or given is not None:
-        return _own_draft(screen, asked, records, leaves, given, registry)
+        out, levels = asked.out, tuple(asked.levels)
+        request = app.DraftRequest(asked.codes, given, asked.schema or "own", levels)
+        app.check_request(screen, request, records)
+        found = app.read_leaves_columns(leaves, records, asked.levels, no_count=asked.no_count)
+        ours = app.drafted_by(screen, request, records, found)
+        answers = app.ignoring_the_rest(replace(found.answers, ignore=ours.ignore), records, ours.schema)
+        where = DRAFTED[0] if given is None else os.path.relpath(given.resolve(), out.resolve().parent)
+        answers = replace(
+            answers, title="?", schema=where, invariants=DRAFTED[1], values=ours.values, registry=registry
+        )
+        text = app.run_file_text(
+            ours.schema.name,
+            DRAFTED[2],
+            records,
+            leaves,
+            out,
+            levels,
+            answers,
+            settings_text=ours.draft.settings,
+        )
+        bodies = (ours.draft.schema, ours.draft.invariants, ours.draft.settings)
+        drafts = dict(zip(DRAFTED, bodies, strict=True))
+        if given is not None:
+            del drafts[DRAFTED[0]]
+        return {out.parent / name: body for name, body in drafts.items()} | {out: text}, found.told
     return _bundled_draft(asked, records, leaves, settings or "pl94_2020_tree", registry)
-
-
-def _own_draft(
-    screen: Screen,
-    asked: _Asked,
-    records: TableLocation,
-    leaves: TableLocation,
-    given: Path | None,
-    registry: Path | None,
-) -> tuple[dict[Path, str], tuple[str, ...]]:
-    out, levels = asked.out, tuple(asked.levels)
-    request = app.DraftRequest(asked.codes, given, asked.schema or "own", levels)
-    app.check_request(screen, request, records)
-    found = app.read_leaves_columns(leaves, records, asked.levels, no_count=asked.no_count)
-    ours = app.drafted_by(screen, request, records, found)
-    answers = app.ignoring_the_rest(replace(found.answers, ignore=ours.ignore), records, ours.schema)
-    where = DRAFTED[0] if given is None else os.path.relpath(given.resolve(), out.resolve().parent)
-    answers = replace(
-        answers, title="?", schema=where, invariants=DRAFTED[1], values=ours.values, registry=registry
-    )
-    text = app.run_file_text(
-        ours.schema.name, DRAFTED[2], records, leaves, out, levels, answers, settings_text=ours.draft.settings
-    )
-    bodies = (ours.draft.schema, ours.draft.invariants, ours.draft.settings)
-    drafts = dict(zip(DRAFTED, bodies, strict=True))
-    if given is not None:
-        del drafts[DRAFTED[0]]
-    return {out.parent / name: body for name, body in drafts.items()} | {out: text}, found.told
 
 
 def _bundled_draft(

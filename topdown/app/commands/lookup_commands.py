@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from topdown.app.help_pages import Page
-    from topdown.formats.command_documents import Reference
 
 
 def _complete_codes(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
@@ -104,7 +103,21 @@ def schema_command(screen: Screen, *, name: str | None) -> int:
     """
     wanted = name and name.removeprefix("topdown.")
     if wanted in TITLES:
-        return _show_reference(screen, app.reference(wanted))
+        found = app.reference(wanted)
+        screen.document(found)
+        screen.say(found.title)
+        for table in found.tables:
+            if table.table:
+                screen.heading(table.table)
+            for key in table.keys:
+                default = "needed" if key.required else f"default {key.default}"
+                screen.blank()
+                codes = f"  {' '.join(key.codes)}" if key.codes else ""
+                screen.say(bold(key.key), f"  {key.type}, {default}{codes}", indent=2, hang=6)
+                screen.say(key.text, indent=6)
+                if key.example:
+                    screen.say(key.example, indent=6)
+        return EXIT_OK
     done = show_schemas(
         screen, document_names(), document_schema, wanted, lambda titles: Schemas(schemas=titles)
     )
@@ -112,23 +125,6 @@ def schema_command(screen: Screen, *, name: str | None) -> int:
         screen.heading("Input files")
         screen.pairs(list(TITLES.items()))
     return done
-
-
-def _show_reference(screen: Screen, found: Reference) -> int:
-    screen.document(found)
-    screen.say(found.title)
-    for table in found.tables:
-        if table.table:
-            screen.heading(table.table)
-        for key in table.keys:
-            default = "needed" if key.required else f"default {key.default}"
-            screen.blank()
-            codes = f"  {' '.join(key.codes)}" if key.codes else ""
-            screen.say(bold(key.key), f"  {key.type}, {default}{codes}", indent=2, hang=6)
-            screen.say(key.text, indent=6)
-            if key.example:
-                screen.say(key.example, indent=6)
-    return EXIT_OK
 
 
 def show_schemas(

@@ -145,11 +145,12 @@ _SHOWN = 8  # values beside 0 whose probabilities are shown
 def _show_law(
     screen: Screen, law: OptimalLaw, *, compare: bool, out: Path | None, plot: Path | None, force: bool
 ) -> int:
-    """Save a law where asked, and show it."""
     document = app.noise_document(law, compare=compare)
     if out is not None:
         write_new(out, (json.dumps(to_builtins(document.law), indent=1) + "\n").encode(), force=force)
-    _write_picture(law, plot, force)
+    if plot is not None:
+        picture = law_svg(law, f"Noise for one answer: {_promise_words(law)}")
+        write_new(plot, picture.encode(), force=force)
     screen.document(document)
     _show_numbers(screen, law, document)
     return EXIT_OK
@@ -160,12 +161,6 @@ def _epsilon_and_delta(text: str) -> tuple[str, str]:
     if not colon:
         raise ConfigError(f"{text!r} is no epsilon:delta", code="C005", fix="write e.g. --also 2:1/10000000")
     return epsilon, delta
-
-
-def _write_picture(law: OptimalLaw, plot: Path | None, force: bool) -> None:
-    if plot is not None:
-        picture = law_svg(law, f"Noise for one answer: {_promise_words(law)}")
-        write_new(plot, picture.encode(), force=force)
 
 
 def _promise_words(law: OptimalLaw) -> str:
@@ -201,11 +196,7 @@ def _show_numbers(screen: Screen, law: OptimalLaw, document: Noise) -> None:
         screen.blank()
         columns = [Column("other noise", wraps=True), *numbers("expected loss", "saved")]
         rows = [
-            (
-                ", ".join(filter(None, (o.name, o.parameter))),
-                o.expected_loss,
-                f"{o.saved_percent} %",
-            )
+            (", ".join(filter(None, (o.name, o.parameter))), o.expected_loss, f"{o.saved_percent} %")
             for o in document.others
         ]
         screen.table(columns, rows)

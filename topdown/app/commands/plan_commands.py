@@ -190,21 +190,6 @@ def tune_command(screen: Screen, run_file: Path, *, out: Path, goals: Path | Non
     with follow(screen, patient=True) as progress:
         found = app.opened(run_file).tune(out, goals=goals, force=force, report=progress).document
     screen.document(found)
-    _show_shares(screen, found)
-    _show_tuned_deviations(screen, found)
-    screen.blank()
-    screen.last("Wrote ", bold(str(out)), ": the budget of ", bold(str(run_file)), " in other parts.")
-    screen.say(
-        "Deviations are those of estimates. A release is whole and at least 0 besides, which changes small counts: "
-        "simulate it first."
-    )
-    screen.next(
-        (f"topdown simulate {out} --truth FILE --out try/", "its errors on made-up or public records")
-    )
-    return EXIT_OK
-
-
-def _show_shares(screen: Screen, found: Tune) -> None:
     names = list(dict.fromkeys(q.query for level in found.levels for q in level.queries))
     screen.heading("Shares", ", per cent, of the budget and of each level; before > after")
     of = {
@@ -216,6 +201,17 @@ def _show_shares(screen: Screen, found: Tune) -> None:
     rows += [[name, *(of.get((name, level.level), "-") for level in found.levels)] for name in names]
     columns = [Column("", wraps=True), *numbers(*(level.level for level in found.levels))]
     screen.table(columns, rows)
+    _show_tuned_deviations(screen, found)
+    screen.blank()
+    screen.last("Wrote ", bold(str(out)), ": the budget of ", bold(str(run_file)), " in other parts.")
+    screen.say(
+        "Deviations are those of estimates. A release is whole and at least 0 besides, which changes small counts: "
+        "simulate it first."
+    )
+    screen.next(
+        (f"topdown simulate {out} --truth FILE --out try/", "its errors on made-up or public records")
+    )
+    return EXIT_OK
 
 
 def _share_change(before: str, after: str) -> str:

@@ -117,7 +117,14 @@ class _ListedGroup(click.Group):
         for listed in self.sections.values():
             if cmd_name in listed:
                 if listed[cmd_name][1] != _LOOKUPS:
-                    _refuse_little_memory()
+                    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+                    if allowed != resource.RLIM_INFINITY and allowed < LEAST_ADDRESS_BYTES:
+                        raise InternalError(
+                            f"this process may use {allowed // 2**20:,} MiB of address space, and the libraries need "
+                            f"{LEAST_ADDRESS_BYTES // 2**20:,}",
+                            code="X131",
+                            fix=f"allow more: ulimit -v {LEAST_ADDRESS_BYTES // 2**10}; nothing was spent",
+                        )
                 module = importlib.import_module(f"{self.package}.{listed[cmd_name][1]}")
                 found: click.Command = getattr(module, f"{cmd_name}_command")
                 return found
@@ -140,18 +147,6 @@ class _ListedGroup(click.Group):
         for title, listed in self.sections.items():
             with formatter.section(title):
                 formatter.write_dl([(name, about) for name, (about, _) in listed.items()])
-
-
-def _refuse_little_memory() -> None:
-    """Refuse to load libraries where one would end the process, or ask for memory without an end (X131)."""
-    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if allowed != resource.RLIM_INFINITY and allowed < LEAST_ADDRESS_BYTES:
-        raise InternalError(
-            f"this process may use {allowed // 2**20:,} MiB of address space, and the libraries need "
-            f"{LEAST_ADDRESS_BYTES // 2**20:,}",
-            code="X131",
-            fix=f"allow more: ulimit -v {LEAST_ADDRESS_BYTES // 2**10}; nothing was spent",
-        )
 
 
 def _interrupt_behind(raised: BaseException) -> BaseException:

@@ -101,18 +101,6 @@ def select_command(
     planned = app.select(source, action, epsilon, **options)
     asked = planned.request
     app.check_folder(asked, out, resume=resume)
-    for advice in advice_on(asked):
-        screen.warn(advice)
-    _ask_to_spend(screen, asked, yes=yes)
-    said_when_stopped.set(_words_when_stopped(asked))
-    made = planned.choose(out, again=again, resume=resume)
-    screen.document(made)
-    _show_choice(screen, asked, out, made)
-    return EXIT_OK
-
-
-def advice_on(asked: ChoiceRequest) -> list[str]:
-    """Return what public numbers say against choosing this way."""
     found = []
     if asked.document["question"].get("k") == 1:
         found.append("for one site, an exponential mechanism on all records usually chooses better")
@@ -120,14 +108,16 @@ def advice_on(asked: ChoiceRequest) -> list[str]:
         found.append(
             f"epsilon is above {LARGE}: little is promised, and splitting it over the choices is as good"
         )
-    return found
-
-
-def _ask_to_spend(screen: Screen, asked: ChoiceRequest, *, yes: bool) -> None:
-    """Get an approval on a terminal (C084 without one; click.Abort if the person left)."""
+    for advice in found:
+        screen.warn(advice)
     full, loss = asked.document["plan_hash"], figures.loss("epsilon", asked.spend.epsilon)
     line = "Choice ", bold(full[:8]), f' spends {loss} of data set "{asked.document["data_set"]}".'
     confirm(screen, full, [line], None, yes=yes, look="topdown plan", what="choice")
+    said_when_stopped.set(_words_when_stopped(asked))
+    made = planned.choose(out, again=again, resume=resume)
+    screen.document(made)
+    _show_choice(screen, asked, out, made)
+    return EXIT_OK
 
 
 def _words_when_stopped(asked: ChoiceRequest) -> Callable[[], StoppedRun]:

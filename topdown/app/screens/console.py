@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from topdown import process
 from topdown.app.screens.text_layout import (
     GLUE,
     OK,
@@ -33,14 +34,6 @@ from topdown.app.screens.text_layout import (
     wrap,
 )
 from topdown.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USER, InternalError, TopdownError
-from topdown.process import (
-    allow_stops,
-    hold_stops,
-    let_command_end,
-    signals_as_interrupt,
-    use_system_allocator,
-    was_stopped,
-)
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -85,21 +78,6 @@ class ReaderLeftError(Exception):
     """Whoever read the standard output has left; click would end the process itself on a BrokenPipeError."""
 
 
-def write_result(stream: TextIO, text: str) -> None:
-    """Write a part of the result.
-
-    Raises:
-        ReaderLeftError: whoever read it has left.
-        InternalError: X005 it cannot be written.
-    """
-    try:
-        stream.write(text)
-    except BrokenPipeError:
-        raise ReaderLeftError from None
-    except (OSError, ValueError) as error:
-        raise lost_output(error) from None
-
-
 def lost_output(error: Exception) -> InternalError:
     """Return the error of a result that cannot be written."""
     why = error.strerror if isinstance(error, OSError) else "it is closed"
@@ -137,7 +115,12 @@ class Painter:
         if self.optional:
             write_or_drop(self.stream, text)
         else:
-            write_result(self.stream, text)
+            try:
+                self.stream.write(text)
+            except BrokenPipeError:
+                raise ReaderLeftError from None
+            except (OSError, ValueError) as error:
+                raise lost_output(error) from None
 
     def raw(self, line: Line) -> None:
         """Write one line as it is."""
@@ -285,7 +268,7 @@ class Screen:
             import msgspec
 
             plain = document if isinstance(document, dict) else msgspec.to_builtins(document)
-            let_command_end()
+            process.let_command_end()
             self.out.put(json.dumps(plain, ensure_ascii=self.out.look.ascii, indent=2) + "\n")
 
 
@@ -302,10 +285,10 @@ def run_program(
         failed: shows an error.
     """
     open_standard()
-    use_system_allocator()
+    process.use_system_allocator()
     before, sys.unraisablehook = sys.unraisablehook, _say_no_interrupt
     try:
-        with hold_stops(), signals_as_interrupt():
+        with process.hold_stops(), process.signals_as_interrupt():
             return last_flush(_code_of(call, stopped, failed))
     except ReaderLeftError:
         mute_stream(sys.stdout)
@@ -324,7 +307,7 @@ def _code_of(
     call: Callable[[], object], stopped: Callable[[BaseException], int], failed: Callable[[Exception], int]
 ) -> int:
     try:
-        with allow_stops():
+        with process.allow_stops():
             result = call()
     except ReaderLeftError:
         raise
@@ -334,6 +317,6 @@ def _code_of(
         write_or_drop(sys.stderr, shown.format_message() + "\n")
         return EXIT_USER
     except Exception as raised:
-        as_stop = was_stopped() and not isinstance(raised, TopdownError)
+        as_stop = process.was_stopped() and not isinstance(raised, TopdownError)
         return stopped(raised) if as_stop else failed(raised)
     return result if isinstance(result, int) else EXIT_OK

@@ -12,7 +12,6 @@ from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import accuracy_lines, certified_epsilon, conditional_line, disclosed_lines
 from topdown.app.screens.text_layout import EXACT, PLUS, WARN, Chunk, Column, Span, bold, dim, numbers
-from topdown.formats.common import EstimateOfLevel
 from topdown.formats.plan_documents import (
     ChangedValue,
     DeviationBeside,
@@ -169,7 +168,15 @@ def _show_solves(screen: Screen, s: PlanSummary) -> None:
     ]
     screen.table(columns, rows)
     screen.blank()
-    _show_targets(screen, s.estimates or [])
+    levels = s.estimates or []
+    covered = [at.level for at in levels if at.targets == "tree"]
+    if covered:
+        text = f"to one estimate of the whole tree at {', '.join(covered)}"
+        screen.say(bold("Fitted"), f"  {text}", hang=8)
+    reasons = dict.fromkeys(at.why for at in levels if at.targets == "own")
+    for why in reasons:
+        names = ", ".join(at.level for at in levels if at.why == why)
+        screen.say(bold("Fitted"), f"  to own measurements only at {names}: {why}", hang=8)
     _show_accuracy(screen, s.accuracy or [])
     _show_feasible(screen, s.feasible.verdicts)
     n = s.needs
@@ -180,18 +187,6 @@ def _show_solves(screen: Screen, s: PlanSummary) -> None:
     for warning in s.warnings:
         if warning.code not in _OF_LEVELS:
             screen.item(WARN, warning.text, indent=0)
-
-
-def _show_targets(screen: Screen, levels: list[EstimateOfLevel]) -> None:
-    """Say which levels are fitted to the tree estimate, and why the others are not, where one was asked for."""
-    covered = [at.level for at in levels if at.targets == "tree"]
-    if covered:
-        text = f"to one estimate of the whole tree at {', '.join(covered)}"
-        screen.say(bold("Fitted"), f"  {text}", hang=8)
-    reasons = dict.fromkeys(at.why for at in levels if at.targets == "own")
-    for why in reasons:
-        names = ", ".join(at.level for at in levels if at.why == why)
-        screen.say(bold("Fitted"), f"  to own measurements only at {names}: {why}", hang=8)
 
 
 def _show_accuracy(screen: Screen, found: list[ExpectedAccuracy]) -> None:
@@ -318,11 +313,7 @@ def show_compared(screen: Screen, found: PlansCompared, name: str) -> None:
     )
     if found.here.neighbours != found.there.neighbours:
         screen.blank()
-        screen.say(
-            "The two protect different changes: their losses do not compare.",
-            indent=2,
-            hang=4,
-        )
+        screen.say("The two protect different changes: their losses do not compare.", indent=2, hang=4)
     record = _relation(found.here).unit.record
     _show_deviations(screen, f"Noise, standard deviation in {record}s", found.noise)
     _show_deviations(screen, f"Estimates, mean standard deviation in {record}s", found.estimates)

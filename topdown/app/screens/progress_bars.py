@@ -91,11 +91,9 @@ class Progress:
             del self._began[event.stage]
 
     def __enter__(self) -> Self:
-        """Follow what is run in the block."""
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """Close."""
         self.close()
 
     def close(self) -> None:
