@@ -62,12 +62,7 @@ if TYPE_CHECKING:
         needed_bytes,
         tree_fits,
     )
-    from topdown.app.screens.noise_screen import (
-        make_dependent,
-        refuse_mixed,
-        show_continuous,
-        whole_number,
-    )
+    from topdown.app.screens.noise_screen import make_dependent, refuse_mixed, show_continuous, whole_number
     from topdown.app.screens.plan_screen import (
         budget_for_wish,
         grid_of_wish,

@@ -135,9 +135,13 @@ def audit(source: PathText, *, base: PathText | None = None, deltas: Sequence[st
         ConfigError: a file is no plan, C122 the folder holds a simulation, or a delta is none.
         DataError, BudgetError: as `topdown.plan`.
     """
-    path = path_of(source, "source")
-    policy = _release_chain(path, None if base is None else path_of(base, "base"))
-    return Audit(policy, statement_of(policy, tuple(deltas), anew=True), _contradictions_of(path))
+    path, below = path_of(source, "source"), None if base is None else path_of(base, "base")
+    folder = _release_of_folder(path, below)
+    policy = _audit_of_plan(path, below).policy if folder is None else load_release_chain(folder)
+    statement = statement_of(policy, tuple(deltas), anew=True)
+    if not (path / "certificate.json").is_file():
+        return Audit(policy, statement, None)
+    return Audit(policy, statement, tuple(finding.text for finding in verify_privacy(path).findings))
 
 
 @public_function
@@ -199,25 +203,15 @@ def audit_runs(
     Raises:
         ConfigError: as `audit`, or too few runs.
     """
-    context = _public_context(path_of(source, "source"), None if base is None else path_of(base, "base"))
+    path, below = path_of(source, "source"), None if base is None else path_of(base, "base")
+    folder = _release_of_folder(path, below)
+    context = _audit_of_plan(path, below) if folder is None else load_context(folder)
     own = replace(context.policy, bases=())  # what is drawn is noise of this step alone
     secrets = statement_of(own, (delta,), anew=True)["secrets"]
     at = max((Fraction(row["delta"]) for row in secrets if "delta" in row), default=delta_of(delta))
     found = run_pairs(context, runs, delta=at, report=report)
     made = runs_document(context, found, secrets)
     return RunsAudit(made, context.plan.base is not None)
-
-
-def _release_chain(source: Path, base: Path | None) -> ReleaseChain:
-    """Read what statements are made from: a release's own files, or a run file's with its plan.json beside it."""
-    folder = _release_of_folder(source, base)
-    return _audit_of_plan(source, base).policy if folder is None else load_release_chain(folder)
-
-
-def _public_context(source: Path, base: Path | None) -> PublicContext:
-    """Read plan and public facts: of a release, or of a run file."""
-    folder = _release_of_folder(source, base)
-    return _audit_of_plan(source, base) if folder is None else load_context(folder)
 
 
 def _release_of_folder(source: Path, base: Path | None) -> Path | None:
@@ -234,13 +228,6 @@ def _release_of_folder(source: Path, base: Path | None) -> Path | None:
 def _audit_of_plan(source: Path, base: Path | None) -> PublicContext:
     planned = opened_again(source) if base is None else opened(source, base)
     return planned.prepared.context
-
-
-def _contradictions_of(source: Path) -> tuple[str, ...] | None:
-    """Return what the certificate of a release states that its files contradict; None if it has no certificate."""
-    if not (source / "certificate.json").is_file():
-        return None
-    return tuple(finding.text for finding in verify_privacy(source).findings)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

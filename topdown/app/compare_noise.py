@@ -16,6 +16,7 @@ from topdown.errors import ConfigError, InternalError
 from topdown.formats import plan_documents
 from topdown.formats.common import LossName
 from topdown.formats.plan_documents import Better, Method, Than
+from topdown.optimal_noise import splits
 from topdown.optimal_noise.noise_request import (
     LARGEST_EPSILON,
     SMALLEST_DELTA,
@@ -23,15 +24,6 @@ from topdown.optimal_noise.noise_request import (
     Promise,
     Square,
     refuse_large_delta,
-)
-from topdown.optimal_noise.splits import (
-    MOST_TAILS,
-    SHARES,
-    largest_scale,
-    law_variance,
-    n_steps,
-    spare_nats,
-    tails_law,
 )
 from topdown.privacy.accountant.calibrate import budget_scale, discrete_gaussian_variance
 from topdown.privacy.accountant.composition import Composition
@@ -250,7 +242,9 @@ def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) 
             code="C005",
             fix="compare for the plan of the base, or for a plan without --base",
         )
-    _check_delta(delta)
+    if delta <= 0:
+        raise ConfigError(f"delta is {delta}", code="C152", fix="give a delta above 0, e.g. 1/1000000")
+    refuse_large_delta(delta)
     moved = plan.relation.n_counts
     rows = [(level.name, m) for level in plan.levels for m in level.measurements]
     total = _certified_epsilon(plan, delta) if epsilon is None else epsilon
@@ -287,12 +281,6 @@ def gaussian_needs(plan: Plan) -> Than:
     needed = composition_of(plan).delta(plan.loss, engine="bounds")
     delta = plan.delta_of(plan.loss)
     return "less" if needed.upper <= delta else "more" if needed.lower > delta else "open"
-
-
-def _check_delta(delta: Fraction) -> None:
-    if delta <= 0:
-        raise ConfigError(f"delta is {delta}", code="C152", fix="give a delta above 0, e.g. 1/1000000")
-    refuse_large_delta(delta)
 
 
 def _certified_epsilon(plan: Plan, delta: Fraction) -> Fraction:
@@ -350,7 +338,7 @@ class _Proposal:
     def size(self, counts: Counts) -> float:
         """Return the sum of logarithms of the variances: what proposals are compared by."""
         return math.fsum(
-            n * math.log(law_variance(tails_law(float(self.epsilons[v]), float(self.each))))
+            n * math.log(splits.law_variance(splits.tails_law(float(self.epsilons[v]), float(self.each))))
             for v, n in counts.items()
         )
 
@@ -390,13 +378,13 @@ def _proposals(counts: Counts, epsilon: Fraction, delta: Fraction) -> Iterator[_
     }
     if len(sums) == 1:
         sums = {variance: min(epsilon / n, LARGEST_EPSILON) for variance in sums}
-    if delta / n >= SMALLEST_DELTA and -math.log(delta / n) < MOST_TAILS * min(sums.values()):
+    if delta / n >= SMALLEST_DELTA and -math.log(delta / n) < splits.MOST_TAILS * min(sums.values()):
         yield _Proposal(sums, delta / n, "sums")
-    for share in SHARES:
+    for share in splits.SHARES:
         each = share * delta / n
         if each < SMALLEST_DELTA:
             continue
-        scale = largest_scale(float(epsilon), float(delta), float(each), by_part)
+        scale = splits.largest_scale(float(epsilon), float(delta), float(each), by_part)
         found = {variance: _rounded_down(Fraction(scale * part)) for variance, part in parts.items()}
         if min(found.values()) > 0:
             yield _Proposal(found, each, "composed losses")
@@ -417,8 +405,8 @@ def _certified(one: _Proposal, counts: Counts, epsilon: Fraction, delta: Fractio
             for variance, own in one.epsilons.items()
         }
         least = min(float(own) for own in one.epsilons.values())
-        spare = Fraction(spare_nats(float(epsilon)))
-        step = epsilon / n_steps(float(epsilon), least, sum(counts.values()))
+        spare = Fraction(splits.spare_nats(float(epsilon)))
+        step = epsilon / splits.n_steps(float(epsilon), least, sum(counts.values()))
         needed = delta_above([(_tail_pairs(laws[v]), n) for v, n in counts.items()], epsilon, step, spare)
         if needed <= delta:
             return CertifiedSplit(laws, needed, "composed losses")

@@ -79,10 +79,7 @@ class PlansCompared:
             for at in (self.estimates or self.noise)
         ]
         head = ("level", "query", "here", "there")
-        name, loss = (
-            self.here.privacy.loss_name,
-            [of.privacy.loss for of in (self.here, self.there)],
-        )
+        name, loss = (self.here.privacy.loss_name, [of.privacy.loss for of in (self.here, self.there)])
         title = f"{name} {loss[0]} beside {name} {loss[1]}: standard deviations in records"
         return card(title, rows, head=head)
 
@@ -109,10 +106,7 @@ def compare_plans(here: PlanSummary, there: PlanSummary) -> PlansCompared:
 
     Raises: ConfigError C005 for plans of two schemas or units, whose queries mean different things.
     """
-    pairs = {
-        "schema": (here.schema, there.schema),
-        "unit": (here.privacy.unit, there.privacy.unit),
-    }
+    pairs = {"schema": (here.schema, there.schema), "unit": (here.privacy.unit, there.privacy.unit)}
     for what, (one, other) in pairs.items():
         if one != other:
             raise ConfigError(

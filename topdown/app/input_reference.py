@@ -103,7 +103,6 @@ def file_tables(name: str) -> tuple[FileTable, ...]:
 
 
 def _type_words(kind: Any) -> str:
-    """Return what a value of a type is called."""
     plain = {
         str: "text",
         int: "whole number",

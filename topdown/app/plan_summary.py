@@ -480,24 +480,22 @@ def budget_grid(
     points = list[BudgetPoint]()
     for epsilon in epsilons:
         report(Event("plan", len(points), len(epsilons), f"epsilon {epsilon}"))
-        points.append(_point(context, epsilon, delta))
+        found = budget_for(context.plan, epsilon, delta)
+        there = replace(context, plan=with_budget(context.plan, found.budget), given_rules=context.rules)
+        risk = certified_loss(there.policy, claims_of(context.policy))
+        points.append(
+            BudgetPoint(
+                found.loss_name,
+                found.budget,
+                epsilon,
+                delta,
+                found.certified,
+                risk.right_in_100,
+                risk.sentence,
+                expected_errors(there),
+            )
+        )
     return tuple(points)
-
-
-def _point(context: PublicContext, epsilon: Fraction, delta: Fraction) -> BudgetPoint:
-    found = budget_for(context.plan, epsilon, delta)
-    there = replace(context, plan=with_budget(context.plan, found.budget), given_rules=context.rules)
-    risk = certified_loss(there.policy, claims_of(context.policy))
-    return BudgetPoint(
-        found.loss_name,
-        found.budget,
-        epsilon,
-        delta,
-        found.certified,
-        risk.right_in_100,
-        risk.sentence,
-        expected_errors(there),
-    )
 
 
 def expected_errors(context: PublicContext) -> tuple[ExpectedError, ...]:

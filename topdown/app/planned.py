@@ -25,11 +25,7 @@ from topdown.app.resource_needs import check_memory
 from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.common import Neighbours
-from topdown.formats.plan_documents import (
-    ChangedValue,
-    Implied,
-    PlanSummary,
-)
+from topdown.formats.plan_documents import ChangedValue, Implied, PlanSummary
 from topdown.formats.strict_toml import toml_text
 from topdown.inputs import MemoryTable
 from topdown.made_up import refuse_simulation
@@ -180,12 +176,7 @@ class Planned:
         )
 
     def tune(
-        self,
-        out: PathText,
-        *,
-        goals: PathText | None = None,
-        force: bool = False,
-        report: Report = silent,
+        self, out: PathText, *, goals: PathText | None = None, force: bool = False, report: Report = silent
     ) -> TunedRun:
         """Write a run file whose shares make the worst standard deviation, relative to goals, as small as it can be.
 

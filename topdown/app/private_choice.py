@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from topdown.inputs import ArrowTable
     from topdown.measure.choosing import Question
     from topdown.plan import PreparedRun
-    from topdown.plan.candidates import Candidates
     from topdown.privacy.exact_values import Exact
     from topdown.selection import Subsampling
 
@@ -95,7 +94,21 @@ class PlannedChoice:
             DataError: the records break a rule, D050 the disk refuses.
             BudgetError: the ledger refuses; nothing was drawn.
         """
-        return _choose(self.request, path_of(out, "out"), again=again, resume=resume)
+        asked, target = self.request, path_of(out, "out")
+        spend, ledger = asked.spend, asked.prepared.ledger_path
+        check_folder(asked, target, resume=resume)
+
+        def words(spent: Fraction) -> str:
+            return f"epsilon {spent}; what was drawn is kept, go on with --resume"
+
+        with (
+            spend_note(ledger_location(asked.prepared), spend.plan_hash, words),
+            signals_as_interrupt(),
+            folder_lock(target, Disk(), "choice", "public"),
+        ):
+            made = choose(asked, target, again=again)
+            publish_choice(target, asked.document, ledger, made.journal)
+        return convert(read_json(target / RESULT), SelectionResult)
 
     def __repr__(self) -> str:
         asked = self.request.document["question"]["kind"]
@@ -207,7 +220,6 @@ class Words(TypedDict):
 
 
 def _check_words(question: str, words: Words) -> None:
-    """Refuse words that the question does not take, or lacks (ConfigError C005)."""
     if question not in _TAKES:
         raise ConfigError(
             f"there is no question {question!r}", code="C005", fix=f"ask one of: {', '.join(_TAKES)}"
@@ -227,23 +239,6 @@ def _check_words(question: str, words: Words) -> None:
             + " and takes "
             + ", ".join(name for name, needed in takes.items() if not needed),
         )
-
-
-def _choose(asked: ChoiceRequest, target: Path, *, again: bool, resume: bool) -> SelectionResult:
-    spend, ledger = asked.spend, asked.prepared.ledger_path
-    check_folder(asked, target, resume=resume)
-
-    def words(spent: Fraction) -> str:
-        return f"epsilon {spent}; what was drawn is kept, go on with --resume"
-
-    with (
-        spend_note(ledger_location(asked.prepared), spend.plan_hash, words),
-        signals_as_interrupt(),
-        folder_lock(target, Disk(), "choice", "public"),
-    ):
-        made = choose(asked, target, again=again)
-        publish_choice(target, asked.document, ledger, made.journal)
-    return convert(read_json(target / RESULT), SelectionResult)
 
 
 def check_folder(asked: ChoiceRequest, out: Path, *, resume: bool) -> None:
@@ -308,14 +303,6 @@ def _question_of(prepared: PreparedRun, asked: Asked, words: Words, plan: Subsam
         queries = [context.plan.query(name) for name in names]
         cap = 1 if words["cap"] is None else words["cap"]
         return questions.frequent_question(queries, geography, level, cap, words["more_than"] or 0, plan)
-    found = _candidates(prepared, words)
-    if asked == "order":
-        return questions.order_question(found, geography, words["most_records"], plan)
-    most = 1 if words["most"] is None else words["most"]
-    return questions.sites_question(found, geography, words["k"] or 0, plan, words["per"], most)
-
-
-def _candidates(prepared: PreparedRun, words: Words) -> Candidates:
     radius, centres = words["radius"], words["centres"]
     if (radius is None) != (centres is None) or not (radius is None or radius > 0):
         raise ConfigError(
@@ -325,4 +312,8 @@ def _candidates(prepared: PreparedRun, words: Words) -> Candidates:
         )
     within = None if radius is None or centres is None else Within(radius, records_source(centres, "centres"))
     table = records_source("" if words["candidates"] is None else words["candidates"], "candidates")
-    return read_candidates(table, prepared.context.geography, words["per"], within, prepared.run.input.ignore)
+    found = read_candidates(table, geography, words["per"], within, prepared.run.input.ignore)
+    if asked == "order":
+        return questions.order_question(found, geography, words["most_records"], plan)
+    most = 1 if words["most"] is None else words["most"]
+    return questions.sites_question(found, geography, words["k"] or 0, plan, words["per"], most)

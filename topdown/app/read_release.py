@@ -150,7 +150,16 @@ class Release:
         _named_one_of("level", level, self.levels)
         if query in self.tables:
             return self._read(table_path(self.plan.query(query), level))
-        return counted_table(self.path, query, level)
+        context = load_context(self.path)
+        asked, depth = context.plan.query(query), context.geography.index(level)
+        counts = read_open_microdata(self.path / PERSONS, context).at_every_level(context.geography)[depth]
+        answers = counts.answers(asked)
+        node, answer = (
+            np.nonzero(answers) if asked.factors else (np.arange(len(answers)), np.zeros(len(answers), int))
+        )
+        return _labelled(context, asked, depth, (node, answer), {"count": answers[node, answer]}).add_column(
+            0, "level", pa.array([level] * len(node), pa.string())
+        )
 
     def measurements(self, query: str, level: str) -> pd.DataFrame:
         """Return the noisy answers of a query at a level, as they were measured: whole numbers, negative ones too.
@@ -170,7 +179,18 @@ class Release:
         _named_one_of("level", level, self.levels)
         measured = tuple(m.query for m in self.plan.level(level).measurements)
         _named_one_of(f"measurement at level {level}", query, measured)
-        return measured_table(self.path, query, level).to_pandas()
+        context = load_context(self.path)
+        if context.support is not None:
+            raise ConfigError(
+                "answers of an extension are listed by what its base leaves open",
+                code="C091",
+                fix="read its measurement files: docs/format.md",
+            )
+        depth = context.geography.index(level)
+        node, answer, noisy = noisy_answers_of(self.path, context, query, depth)
+        return _labelled(
+            context, context.plan.query(query), depth, (node, answer), {"noisy": noisy}
+        ).to_pandas()
 
     def interval(
         self, areas: Mapping[str, Sequence[str]] | PathText, query: str, *, coverage: Threshold | None = None
@@ -218,7 +238,30 @@ class Release:
         Cost: one reading of all measurements, some seconds for 50 million; 48 bytes an area and answer.
         """
         _named_one_of("level", level, self.levels)
-        return estimates_of(self.path, query, level)
+        context = load_context(self.path)
+        asked, depth = context.plan.query(query), context.geography.index(level)
+        areas = context.geography.levels[depth]
+        shape, exact = (len(areas), asked.n_answers), is_exact(context.plan, asked, depth)
+        numbers = numbers_of(self.path, context, asked=True)
+        if exact:
+            counts = read_open_microdata(self.path / PERSONS, context)
+            for up in range(len(context.geography.levels) - 1, depth, -1):
+                here = context.geography.levels
+                counts = counts.aggregate(here[up].parent, len(here[up - 1]))
+            found = 1000 * counts.answers(asked).reshape(-1), np.zeros(shape[0] * shape[1], dtype=np.int64)
+        else:
+            node, answer = (at.reshape(-1) for at in np.indices(shape, dtype=np.int64))
+            found = numbers.at({(asked.name, depth): (node, answer)})[asked.name, depth]
+        return EstimatedTable(
+            asked.name,
+            level,
+            tuple(areas.codes),
+            tuple(factor.name for factor in asked.factors),
+            tuple(product(*(factor.group_labels for factor in asked.factors))),
+            found[0].reshape(shape) / 1000,
+            found[1].reshape(shape) / 1000,
+            exact,
+        )
 
     def plot(
         self, query: str, level: str, *, areas: Sequence[str] | None = None, most: int = MOST_BARS
@@ -281,13 +324,6 @@ class Release:
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise _damaged_release(path, type(error).__name__) from None
 
-    def _files(self, name: str) -> list[Path]:
-        """Return the file of a table, or those parts of it that the manifest lists, in order."""
-        parts: list[str] = []
-        while name not in self._manifest and (part := part_path(name, len(parts))) in self._manifest:
-            parts.append(part)
-        return [self.path / path for path in parts or [name]]
-
     def __repr__(self) -> str:
         return f"Release({str(self.path)!r})"
 
@@ -306,7 +342,10 @@ class Release:
 
     def _read(self, name: str) -> pa.Table:
         tables = []
-        for path in self._files(name):
+        parts: list[str] = []
+        while name not in self._manifest and (part := part_path(name, len(parts))) in self._manifest:
+            parts.append(part)
+        for path in [self.path / path for path in parts or [name]]:
             try:
                 if not path.is_file():
                     raise FileNotFoundError(path.name)
@@ -375,34 +414,6 @@ class EstimatedTable:
 _INTERVAL = ("count", "estimate", "stddev", "low", "high")
 
 
-def counted_table(folder: Path, query: str, level: str) -> pa.Table:
-    """Return a table counted from the microdata; see `Release.table`."""
-    context = load_context(folder)
-    asked, depth = context.plan.query(query), context.geography.index(level)
-    counts = read_open_microdata(folder / PERSONS, context).at_every_level(context.geography)[depth]
-    answers = counts.answers(asked)
-    node, answer = (
-        np.nonzero(answers) if asked.factors else (np.arange(len(answers)), np.zeros(len(answers), int))
-    )
-    return _labelled(context, asked, depth, (node, answer), {"count": answers[node, answer]}).add_column(
-        0, "level", pa.array([level] * len(node), pa.string())
-    )
-
-
-def measured_table(folder: Path, query: str, level: str) -> pa.Table:
-    """Return the noisy answers of a query; see `Release.measurements`."""
-    context = load_context(folder)
-    if context.support is not None:
-        raise ConfigError(
-            "answers of an extension are listed by what its base leaves open",
-            code="C091",
-            fix="read its measurement files: docs/format.md",
-        )
-    depth = context.geography.index(level)
-    node, answer, noisy = noisy_answers_of(folder, context, query, depth)
-    return _labelled(context, context.plan.query(query), depth, (node, answer), {"noisy": noisy})
-
-
 def _labelled(
     context: PublicContext, query: Query, depth: int, rows: tuple[Any, Any], numbers: dict[str, Any]
 ) -> pa.Table:
@@ -417,34 +428,6 @@ def _labelled(
         for factor, group in zip(query.factors, groups, strict=True)
     }
     return pa.table(columns | numbers)
-
-
-def estimates_of(folder: Path, query: str, level: str) -> EstimatedTable:
-    """Return the estimates of a table; see `Release.estimates`."""
-    context = load_context(folder)
-    asked, depth = context.plan.query(query), context.geography.index(level)
-    areas = context.geography.levels[depth]
-    shape, exact = (len(areas), asked.n_answers), is_exact(context.plan, asked, depth)
-    numbers = numbers_of(folder, context, asked=True)
-    if exact:
-        counts = read_open_microdata(folder / PERSONS, context)
-        for up in range(len(context.geography.levels) - 1, depth, -1):
-            here = context.geography.levels
-            counts = counts.aggregate(here[up].parent, len(here[up - 1]))
-        found = 1000 * counts.answers(asked).reshape(-1), np.zeros(shape[0] * shape[1], dtype=np.int64)
-    else:
-        node, answer = (at.reshape(-1) for at in np.indices(shape, dtype=np.int64))
-        found = numbers.at({(asked.name, depth): (node, answer)})[asked.name, depth]
-    return EstimatedTable(
-        asked.name,
-        level,
-        tuple(areas.codes),
-        tuple(factor.name for factor in asked.factors),
-        tuple(product(*(factor.group_labels for factor in asked.factors))),
-        found[0].reshape(shape) / 1000,
-        found[1].reshape(shape) / 1000,
-        exact,
-    )
 
 
 @public_function
@@ -489,7 +472,6 @@ def write_report(
 
 
 def _outlines(release: Path, boundaries: PathText | None, key: str) -> Outlines | None:
-    """Return outlines of the areas that the map of a report shows."""
     if boundaries is None:
         return None
     context = load_context(release)
@@ -500,7 +482,6 @@ def _outlines(release: Path, boundaries: PathText | None, key: str) -> Outlines 
 
 
 def _without_map(release: Path, boundaries: PathText | None) -> None:
-    """Refuse boundaries for a report that has no map."""
     if boundaries is not None:
         raise ConfigError(
             f"the report of {release} has no map",

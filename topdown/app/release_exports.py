@@ -173,7 +173,10 @@ def _facts_of_release(release: Release) -> Facts:
         made += f" The noisy answers are those of {plan.measured.release}: none was drawn for this one."
     return Facts(
         kind="census release",
-        **{key: _answered(getattr(names, key)) for key in ("id", "title", "agency", "contact", "data_set")},
+        **{
+            key: "" if (text := getattr(names, key)) == UNANSWERED else text
+            for key in ("id", "title", "agency", "contact", "data_set")
+        },
         licence=names.licence,
         date=privacy["everything_released"]["up_to"]["date"],
         stamps=tuple(stated["stamps"]),
@@ -258,10 +261,6 @@ def _facts_of_choice(folder: Path) -> Facts:
         engine=stated["engine"],
         plan_hash=stated["plan_hash"],
     )
-
-
-def _answered(text: str) -> str:
-    return "" if text == UNANSWERED else text
 
 
 def registry_entry(facts: Facts) -> str:

@@ -17,7 +17,7 @@ from topdown.formats.common import Targets
 from topdown.made_up import refuse_simulation
 from topdown.measure import MeasureResult
 from topdown.output_paths import refuse_filled
-from topdown.plan import Plan, PublicContext, SolveChanges, exact_paths, load_context, make_resolved_plan
+from topdown.plan import PublicContext, SolveChanges, exact_paths, load_context, make_resolved_plan
 from topdown.plan.plan_values import MEASURED_PLAN, plan_file
 from topdown.plan.settings import load_settings
 from topdown.privacy.exact_values import threshold
@@ -41,13 +41,6 @@ PLAN, LEDGER, MANIFEST, JOURNAL = "plan.json", "ledger.jsonl", "manifest.json", 
 FROM_MEASURE = ("public/geography.parquet", "public/leaves.parquet", JOURNAL)
 
 
-def _refuse_other_folder(out: Path, plan: Plan) -> None:
-    """Refuse a folder that is neither new nor empty, nor left by the same call that was stopped (ConfigError C085)."""
-    is_unfinished = out.is_dir() and not out.is_symlink() and not (out / MANIFEST).exists()
-    if not is_unfinished or run_in_folder(out) != plan.plan_hash:
-        refuse_filled(out)
-
-
 def _copy_measurement(source: Path, out: Path, context: PublicContext, ledger: Path) -> None:
     """Put plan, public facts, measurements and ledger where a release has them; files only, never a link's target."""
     plan = context.plan
@@ -63,19 +56,6 @@ def _copy_measurement(source: Path, out: Path, context: PublicContext, ledger: P
     for name, path in (names | {MEASURED_PLAN: source / first, LEDGER: ledger}).items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, out / name)
-
-
-def _refuse_unsound(out: Path) -> None:
-    """Refuse a measurement that is not whole, or not paid for, before it is solved."""
-    for check in verify_measured(out).checks:
-        if not check.ok:
-            found = check.findings[0]
-            raise CertificateError(
-                f"the measurement does not pass the check '{check.name}': {found.text}",
-                code=found.code,
-                file=found.file or None,
-                fix="get the release again; nothing was solved",
-            )
 
 
 def _measured_before(out: Path, context: PublicContext) -> MeasureResult:
@@ -172,10 +152,20 @@ def _solve_measurement_again(
     there = load_context(source)
     context = PublicContext(make_resolved_plan(there, changes), there.geography, there.facts)
     check_intervals(context)
-    _refuse_other_folder(out, context.plan)
+    is_unfinished = out.is_dir() and not out.is_symlink() and not (out / MANIFEST).exists()
+    if not is_unfinished or run_in_folder(out) != context.plan.plan_hash:
+        refuse_filled(out)
     with locked_folder(out):
         _copy_measurement(source, out, context, book)
-        _refuse_unsound(out)
+        for check in verify_measured(out).checks:
+            if not check.ok:
+                found = check.findings[0]
+                raise CertificateError(
+                    f"the measurement does not pass the check '{check.name}': {found.text}",
+                    code=found.code,
+                    file=found.file or None,
+                    fix="get the release again; nothing was solved",
+                )
         report_slow_kernels("topdown", options.report)
         privacy = clock.run("account", lambda: certified_privacy(context.policy))
         paid = privacy, _measured_before(out, context)

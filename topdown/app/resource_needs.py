@@ -115,9 +115,7 @@ def allowed_bytes() -> int:
     return min([*found, *_group_limits()])
 
 
-LEAST_OPEN_FILES = (
-    24  # that Arrow, the ledger, its lock and the files of a release are open at once, twice over
-)
+LEAST_OPEN_FILES = 24  # twice what Arrow, the ledger, its lock and the files of a release have open at once
 
 
 def check_open_files() -> None:

@@ -53,8 +53,6 @@ from topdown.solve.tree.coverage import check_intervals
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from topdown.arrays import Floats, Ints
     from topdown.model import Histogram, Query
     from topdown.plan import PublicContext
@@ -155,16 +153,12 @@ class _TablesRequest:
     chance: Fraction | None
     all_cells: bool = False
 
-    @property
-    def sentence(self) -> str:
-        return "" if self.chance is None else intervals_sentence(self.chance)
-
     def answers(
         self, query: Query, places: SheetAreas, rows: TableRows, intervals: Columns | None
     ) -> SheetAnswers:
         """Return what the sheets of a table are made from."""
         name = table_name(" * ".join(f.name for f in query.factors)) or "total"
-        sentence = "" if intervals is None else self.sentence
+        sentence = "" if intervals is None or self.chance is None else intervals_sentence(self.chance)
         return SheetAnswers(query, name, self.context.plan.schema.record, places, rows, intervals, sentence)
 
 
@@ -349,15 +343,20 @@ def interval(
     columns = intervals_of_unions(context, asked, unions, rows, told[: len(unions)], chance)
     errors = None
     if replicates:
-        errors = _expected_errors(
-            open_simulation_of_release(folder, context), asked, unions, (replicates, workers)
-        )
-    found = []
+        simulation = open_simulation_of_release(folder, context)
+        errors = _expected_errors(simulation, asked, unions, replicates, workers)
+    answers, found = _intervals_of_rows(asked, rows, columns, errors), []
     for i, union in enumerate(unions):
-        here = rows.node == i
+        here = np.flatnonzero(rows.node == i)
         cut = _cut_areas(context, whole[i], told[i][1], told[len(unions) + i][1], rows.answer[here])
         found.append(
-            _intervals_of_union(context, asked, union, _UnionColumns(rows, columns, errors, here), cut)
+            IntervalsOfUnion(
+                area=union.name,
+                n_areas=union.n_areas,
+                n_leaves=int(union.leaves(context.geography).sum()),
+                cut=cut,
+                answers=[answers[at] for at in here.tolist()],
+            )
         )
     return Intervals(
         release=context.plan.release.id,
@@ -371,10 +370,9 @@ def interval(
 
 
 def _expected_errors(
-    simulation: Simulation, query: Query, unions: Sequence[AreaUnion], runs: tuple[int, int]
+    simulation: Simulation, query: Query, unions: Sequence[AreaUnion], replicates: int, workers: int
 ) -> Floats:
     """Return the root mean square error of released counts over replicates, by row of `rows_of_unions`."""
-    replicates, workers = runs
     context = simulation.context
     true = rows_of_unions(context, query, unions, simulation.truth[-1]).count
     squares = np.zeros(len(true), dtype=np.int64)
@@ -413,23 +411,12 @@ def coverage_of(given: Threshold | None, usual: Fraction) -> Fraction:
     return chance
 
 
-@dataclass(frozen=True, eq=False)
-class _UnionColumns:
-    """Rows and columns of all unions; `here` marks those of one."""
-
-    rows: TableRows
-    columns: Columns
-    errors: Floats | None
-    here: NDArray[np.bool_]
-
-
-def _intervals_of_union(
-    context: PublicContext, query: Query, union: AreaUnion, of: _UnionColumns, cut: CutAreas | None
-) -> IntervalsOfUnion:
-    rows, columns = of.rows, of.columns
+def _intervals_of_rows(
+    query: Query, rows: TableRows, columns: Columns, errors: Floats | None
+) -> list[IntervalOfAnswer]:
     shape = tuple(len(f.group_labels) for f in query.factors)
     answers = []
-    for i in np.flatnonzero(of.here).tolist():
+    for i in range(len(rows.answer)):
         groups = np.unravel_index(rows.answer[i], shape) if shape else ()
         answers.append(
             IntervalOfAnswer(
@@ -440,10 +427,7 @@ def _intervals_of_union(
                 low=int(columns.low[i]),
                 high=int(columns.high[i]),
                 basis="exact" if columns.exact[i] else "tree",
-                expected_error=None if of.errors is None else round(float(of.errors[i]), 3),
+                expected_error=None if errors is None else round(float(errors[i]), 3),
             )
         )
-    n_leaves = int(union.leaves(context.geography).sum())
-    return IntervalsOfUnion(
-        area=union.name, n_areas=union.n_areas, n_leaves=n_leaves, cut=cut, answers=answers
-    )
+    return answers
