@@ -281,12 +281,7 @@ def release_command(
 
 
 def _release_or_simulate(
-    settings: RunFile,
-    approve: Callable[[Prepared], None],
-    *,
-    again: bool,
-    resume: bool,
-    report: Report,
+    settings: RunFile, approve: Callable[[Prepared], None], *, again: bool, resume: bool, report: Report
 ) -> Release:
     @with_spend_note
     def made() -> Release:

@@ -34,7 +34,6 @@ from pgsr.formats import (
     Privacy,
     ReleaseDocument,
     SealedFile,
-    Stamp,
     bound_columns,
     part_file,
     release_files,
@@ -105,16 +104,14 @@ def publish_release(made: Release, folder: Path, files: Mapping[str, bytes], dis
         disk.replace(folder / name, data)
     listed = release_files(made.prepared.hierarchy.level_names, is_release=made.is_release)
     entries = {name: files[name] if name in files else disk.read(folder / name) or b"" for name in listed}
-    disk.replace(folder / MANIFEST, json_bytes(manifest_document(entries, made.is_release, made.stamp)))
-
-
-def manifest_document(files: Mapping[str, bytes], is_release: bool, stamp: Stamp) -> Manifest:
-    """Return the manifest of a release's other files."""
     sealed = {
         name: SealedFile(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
-        for name, data in files.items()
+        for name, data in entries.items()
     }
-    return Manifest(engine=__version__, release=is_release, stamp=stamp, files=sealed)
+    disk.replace(
+        folder / MANIFEST,
+        json_bytes(Manifest(engine=__version__, release=made.is_release, stamp=made.stamp, files=sealed)),
+    )
 
 
 def plan_sections(plan: Plan, hierarchy: Hierarchy, total: int, noise: Calibration) -> dict[str, Any]:

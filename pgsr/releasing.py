@@ -312,7 +312,13 @@ class _GroupSizes:
         if self.out.is_dir() and shutil.disk_usage(self.out).free < needed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.out))
         if journal is None:
-            refuse_unstatable(self.disk.read(ledger.path) or b"", ledger.path, self.charge(Fraction(0)))
+            book, charged = with_charge(
+                (self.disk.read(ledger.path) or b""), ledger.path, self.charge(Fraction(0)), "0" * 32
+            )
+            found = Findings()
+            check_statement(found, ledger_of_bytes(charged), to_builtins(spent_statement(book)))
+            if not found.ok:
+                raise _refused(found.kept[0].text)
         else:
             refuse_lost_levels(self.plan, journal, ledger.book)
 
@@ -371,24 +377,6 @@ def refuse_unverifiable(plan: Prepared, report: Report) -> None:
     if not found.ok:
         raise _refused(found.kept[0].text)
     report(Event("preflight", 2, 2))
-
-
-def refuse_unstatable(lines: bytes, ledger: Path, charge: NoiseCharge) -> None:
-    """Refuse a charge after which verify would not agree with what is stated of the whole ledger.
-
-    Args:
-        lines: of the ledger, as it is.
-        ledger: where it lies.
-        charge: for this release.
-
-    Raises:
-        ConfigError: C175; or the accountant has no bound (A009).
-    """
-    book, charged = with_charge(lines, ledger, charge, "0" * 32)
-    found = Findings()
-    check_statement(found, ledger_of_bytes(charged), to_builtins(spent_statement(book)))
-    if not found.ok:
-        raise _refused(found.kept[0].text)
 
 
 def _refused(why: str) -> ConfigError:
