@@ -174,21 +174,18 @@ def _certificate(
         own = multipliers[k * n : (k + 1) * n][start - first : end - first + 1]
         values = [_grid(share * y) for y in own]
         left = _grid(share * top) if held else Fraction(0)
-        one = _packed(start if shift > 0 else -end, values if shift > 0 else values[::-1], left)
+        # what is implied at both ends is left out
+        values = values if shift > 0 else values[::-1]
+        while values and not values[-1]:
+            values.pop()
+        skipped = 0
+        while skipped < len(values) and values[skipped] == left:
+            skipped += 1
+        one = Multipliers((start if shift > 0 else -end) + skipped, left, tuple(values[skipped:]))
         found[number, shift] = one
         if lp.mirror:
             found[number, -shift] = one
     return found
-
-
-def _packed(start: int, values: list[Fraction], left: Fraction = Fraction(0)) -> Multipliers:
-    """Leave out at both ends what is implied."""
-    while values and not values[-1]:
-        values.pop()
-    skipped = 0
-    while skipped < len(values) and values[skipped] == left:
-        skipped += 1
-    return Multipliers(start + skipped, left, tuple(values[skipped:]))
 
 
 def _grid(number: Fraction) -> Fraction:

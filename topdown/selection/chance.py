@@ -43,7 +43,9 @@ class LazyUniform:
         """Tell whether the number is below x; `enclose(n)` gives whole lo <= 2^n x <= hi, ever closer."""
         n_bits = max(self._n_bits, _STEP)
         while True:
-            self._reveal(n_bits)
+            while self._n_bits < n_bits:
+                self._prefix = self._prefix << _STEP | int.from_bytes(self._bits.read(_STEP // 8), "big")
+                self._n_bits += _STEP
             low, high = enclose(n_bits)
             prefix = self._prefix >> (self._n_bits - n_bits)
             if prefix < low:  # u < (prefix + 1) / 2^n <= lo / 2^n
@@ -51,11 +53,6 @@ class LazyUniform:
             if prefix >= high:
                 return False
             n_bits += _STEP
-
-    def _reveal(self, n_bits: int) -> None:
-        while self._n_bits < n_bits:
-            self._prefix = self._prefix << _STEP | int.from_bytes(self._bits.read(_STEP // 8), "big")
-            self._n_bits += _STEP
 
 
 def rational_enclosure(number: Fraction) -> Enclose:

@@ -91,16 +91,11 @@ def _step(
     left[counted & np.isin(values, found)] -= 1
     empty = monitor.symbols - len(present)
     place = chance.first_accepted(empty, base, monitor.threshold)
+    below = present - np.arange(len(present))  # how many absent symbols come before each present one
     while place < empty:
-        found.append(_absent(present, place))
+        found.append(place + int(np.searchsorted(below, place, side="right")))
         place += 1 + chance.first_accepted(empty - place - 1, base, monitor.threshold)
     return tuple(sorted(found))
-
-
-def _absent(present: Integers, place: int) -> int:
-    """Return the symbol at a place among those that are not in a sorted list."""
-    below = present - np.arange(len(present))  # how many absent symbols come before each present one
-    return place + int(np.searchsorted(below, place, side="right"))
 
 
 def threshold_for(light: int, reports: Fraction, cap: int, plan: Subsampling) -> int:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from topdown.formats.release_documents import Manifest, PlanMeasured, SealedFile
+from topdown.formats.release_documents import Manifest, SealedFile
 from topdown.formats.report_parts import REPORT
 from topdown.formats.verify_documents import Finding
 from topdown.verify.check_constraints import exact_tables
@@ -110,10 +110,9 @@ def _carried_paths(session: Session) -> tuple[str, ...]:
 def check_files(session: Session, out: Findings, due: FilesDue) -> str:
     """Compare a folder with manifest.json: names, sizes, SHA-256, nothing else, no way out."""
     if not session.root.is_dir():
-        out.add(
-            Finding("V002", "there is no such folder", why="nothing can be checked", fix="check the path")
-        )
-        return "there is no such folder"
+        text = "there is no such folder"
+        out.add(Finding("V002", text, why="nothing can be checked", fix="check the path"))
+        return text
     here = _walk_folder(session, out)
     try:
         listed = _read_manifest(session, due.plan_hash)
@@ -127,15 +126,11 @@ def check_files(session: Session, out: Findings, due: FilesDue) -> str:
     for path in sorted(here - set(listed) - {MANIFEST_FILE}):
         out.add(Finding("V003", f"{path} is not in the manifest", file=path, why="somebody added it"))
     for path in sorted(set(listed) & here - due.possible if due.possible is not None else ()):
-        out.add(
-            Finding("V003", f"{path} is no file of this plan's release", file=path, why="somebody added it")
-        )
+        text = f"{path} is no file of this plan's release"
+        out.add(Finding("V003", text, file=path, why="somebody added it"))
     for path in sorted(due.required - set(listed)):
-        out.add(
-            Finding(
-                "V002", f"the manifest does not list {path}", file=path, why="the release is not complete"
-            )
-        )
+        text = f"the manifest does not list {path}"
+        out.add(Finding("V002", text, file=path, why="the release is not complete"))
     if out.ok:
         return f"{len(listed)} files have the stated SHA-256"
     return f"{out.n_failed} of {len(listed)} files changed, missing or added"
@@ -183,19 +178,14 @@ def _walk_folder(session: Session, out: Findings) -> set[str]:
 def _compare_file(
     session: Session, out: Findings, path: str, entry: SealedFile, here: set[str], known: re.Pattern[str]
 ) -> None:
-    plain = all(part not in ("", ".", "..") for part in path.split("/")) and not set(path) & set("\\\0")
-    if not plain:
+    if {"", ".", ".."} & set(path.split("/")) or set(path) & set("\\\0"):
+        text = f"the manifest lists {path!r}, which leaves the folder"
         why = "such a path could make a reader open a file outside the release"
-        out.add(
-            Finding(
-                "V004", f"the manifest lists {path!r}, which leaves the folder", file=MANIFEST_FILE, why=why
-            )
-        )
+        out.add(Finding("V004", text, file=MANIFEST_FILE, why=why))
         return
     if not known.fullmatch(path):
-        out.add(
-            Finding("V003", f"{path} is no file of this format", file=path, why="it was not made by publish")
-        )
+        text = f"{path} is no file of this format"
+        out.add(Finding("V003", text, file=path, why="it was not made by publish"))
         return
     if path not in here:
         out.add(Finding("V002", f"{path} is missing", file=path, why="the release is not complete"))
@@ -352,22 +342,19 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
     )
 
 
-def _whose_measurement(plan: PlanFile, measured: PlanMeasured) -> str:
-    """Return whose measurement it is."""
-    text = (
-        f"This release solves the measurement of {measured.release}, plan {measured.plan_hash[:8]}, in another way: "
-        "no noise was drawn for it and nothing charged."
-    )
-    return text if plan.coverage is None else f"{text} {_AFTERWARDS}"
-
-
 def _privacy_lines(session: Session) -> list[str]:
     """Return what is said of privacy: the sentence, every secret that is not protected, what persons attested."""
     plan, privacy = session.plan, session.certificate.get("privacy")
     stated = privacy if isinstance(privacy, dict) else {}
     rows = [row for row in stated.get("secrets", []) if isinstance(row, dict)]
     disclosed = [row for row in rows if row.get("status") == "disclosed"]
-    said = [] if plan.measured is None else [_whose_measurement(plan, plan.measured)]
+    said = []
+    if measured := plan.measured:
+        text = (
+            f"This release solves the measurement of {measured.release}, plan {measured.plan_hash[:8]}, "
+            "in another way: no noise was drawn for it and nothing charged."
+        )
+        said.append(text if plan.coverage is None else f"{text} {_AFTERWARDS}")
     said += [str(stated["sentence"])] if "sentence" in stated else []
     said += _epsilon_words(rows)
     if plan.loss_name == "epsilon_delta":
@@ -437,18 +424,13 @@ def check_certificate(session: Session, out: Findings) -> str:
     if (
         not isinstance(software, dict)
         or tuple(sorted(software)) != _SOFTWARE
-        or not _plain_versions(software, stated)
+        or not all(isinstance(text, str) and _VERSION.fullmatch(text) for text in software.values())
+        or stated.get("engine") != software["topdown"]
     ):
         out.add(Finding("V141", "the certificate does not state the software it was made with", file=FILE))
     if out.ok:
         return f"{out.n_checked} of {out.n_checked} sections agree with the files"
     return f"{out.n_failed} of {out.n_checked} sections do not agree with the files"
-
-
-def _plain_versions(software: dict[str, Any], stated: dict[str, Any]) -> bool:
-    texts = [stated.get("engine"), *software.values()]
-    sound = all(isinstance(text, str) and _VERSION.fullmatch(text) for text in texts)
-    return sound and stated.get("engine") == software["topdown"]
 
 
 def _typed_json(value: Any) -> Any:

@@ -85,9 +85,8 @@ def check_ledger(session: Session, out: Findings) -> str:
     plan = session.plan
     ledger = _chain(session, out)
     if not any(i.plan_hash == plan.measured_hash for i in ledger.intents.values()):
-        _ledger_finding(
-            out, "V022", "no intent of this plan is in the ledger", "noise was drawn without being charged"
-        )
+        why = "noise was drawn without being charged"
+        _wrong(out, "V022", "no intent of this plan is in the ledger", why)
     commits = [c for c in ledger.commits if c.plan_hash == plan.measured_hash]
     paths = [*part_paths(session), "measurements/exact.json"]
     hashes = {path.removeprefix("measurements/"): session.sha256(path) for path in paths}
@@ -95,18 +94,12 @@ def check_ledger(session: Session, out: Findings) -> str:
     sealed = hashlib.sha256(text.encode("utf-8")).hexdigest()
     commit = sealing_commit(commits, sealed, named_journal(session))
     if not commits:
-        _ledger_finding(
-            out, "V022", "no commit of this plan is in the ledger", "the measurements were never completed"
-        )
+        why = "the measurements were never completed"
+        _wrong(out, "V022", "no commit of this plan is in the ledger", why)
     elif commit is None:
-        _ledger_finding(
-            out,
-            "V025",
-            "the measurement files are not those the ledger committed to",
-            "measurements were changed or mixed",
-            commits[-1].files[:8],
-            sealed[:8],
-        )
+        text = "the measurement files are not those the ledger committed to"
+        why = "measurements were changed or mixed"
+        _wrong(out, "V025", text, why, commits[-1].files[:8], sealed[:8])
     out.warnings += ledger.persons_said
     mine = commit or (commits[-1] if commits else None)
     check_journal(session, mine, out)
@@ -142,21 +135,19 @@ def _chain(session: Session, out: Findings) -> LedgerFile:
         }
         for what, (expected, found) in wanted.items():
             if expected != found:
-                _ledger_finding(
-                    out, "V024", f"the ledger is of another {what}", "files were mixed", expected, found
-                )
+                _wrong(out, "V024", f"the ledger is of another {what}", "files were mixed", expected, found)
         for line in session.ledger.live:
             speaks = speaks_of_unit(first.unit, line.neighbours, is_noise=not isinstance(line, Choice))
             if not speaks or changes_needed(first.neighbours, line.neighbours) is None:
                 text = f"intent {line.seq} is about a relation that says nothing of the ledger's"
-                _ledger_finding(out, "V024", text, "losses of different meaning were added")
+                _wrong(out, "V024", text, "losses of different meaning were added")
     return ledger
 
 
 def check_order(ledger: LedgerFile, out: Findings) -> None:
     """Expect one opening line first, then lines about intents that are open, each part begun and drawn once."""
     if not isinstance(ledger.lines[0], Opened) or sum(isinstance(line, Opened) for line in ledger.lines) != 1:
-        _ledger_finding(
+        _wrong(
             out, "V024", "the ledger does not begin with its one opening line", "its beginning was cut off"
         )
     # every charge was checked against the limits that were in force
@@ -168,7 +159,7 @@ def check_order(ledger: LedgerFile, out: Findings) -> None:
             force = force or limits_of(line)
             if limits_of(line) != force:
                 text = f"intent {line.seq} was checked against another limit than that of the ledger"
-                _ledger_finding(out, "V024", text, "more may have been spent than was allowed")
+                _wrong(out, "V024", text, "more may have been spent than was allowed")
     closed: set[int] = set()
     parts: set[tuple[type, int, str]] = set()
     for line in ledger.lines:
@@ -177,7 +168,7 @@ def check_order(ledger: LedgerFile, out: Findings) -> None:
         for seq in named:
             if seq is not None and (seq not in ledger.intents or seq >= line.seq or seq in closed):
                 text = f"line {line.seq} names {seq}, which is no open intent"
-                _ledger_finding(out, "V024", text, "the ledger was altered")
+                _wrong(out, "V024", text, "the ledger was altered")
             elif seq is not None and closes:
                 closed.add(seq)
         if isinstance(line, Begun | Drawn):
@@ -185,7 +176,7 @@ def check_order(ledger: LedgerFile, out: Findings) -> None:
             early = isinstance(line, Drawn) and (Begun, line.intent, line.part) not in parts
             if once in parts or early:
                 text = f"line {line.seq} has a part that was drawn twice, or before it was begun"
-                _ledger_finding(out, "V024", text, "the ledger was altered")
+                _wrong(out, "V024", text, "the ledger was altered")
             parts.add(once)
 
 
@@ -209,20 +200,20 @@ def _check_charges(session: Session, intents: Sequence[int], journal: str, out: 
         covered |= set(intent.covers)
         if intent.neighbours != plan.doc.neighbours:
             text = f"intent {seq} is about another neighbour relation than the plan"
-            _ledger_finding(out, "V023", text, "loss is understated", plan.doc.neighbours, intent.neighbours)
+            _wrong(out, "V023", text, "loss is understated", plan.doc.neighbours, intent.neighbours)
         if intent.plan_hash != plan.measured_hash or intent.journal != journal:
-            _ledger_finding(
+            _wrong(
                 out, "V022", f"the commit names intent {seq} of another plan or journal", "runs were mixed"
             )
         too_little = fraction(intent.loss) < least or fraction(intent.delta) < least * per_loss
         if too_little or _charged_noise(intent.laws) != _planned_noise(plan, intent.covers):
             shown = (exact_text(least)[:80], intent.loss[:80])
-            _ledger_finding(
+            _wrong(
                 out, "V023", f"intent {seq} charges less than its levels cost", "loss is understated", *shown
             )
     if total < plan.loss or total_delta < plan.delta or not set(loss_of) <= covered:
         shown = (exact_text(plan.loss)[:80], exact_text(total)[:80])
-        _ledger_finding(
+        _wrong(
             out, "V023", "the ledger charges less than the plan costs", "the ledger forgets a loss", *shown
         )
 
@@ -248,8 +239,6 @@ def _planned_noise(plan: PlanFile, covers: tuple[str, ...]) -> list[_Charged]:
     )
 
 
-def _ledger_finding(
-    out: Findings, code: str, text: str, why: str, expected: str = "", found: str = ""
-) -> None:
+def _wrong(out: Findings, code: str, text: str, why: str, expected: str = "", found: str = "") -> None:
     fix = "ask the publisher for the ledger of the data set; do not use this copy"
     out.add(Finding(code, text, FILE, None, None, expected, found, why, fix))

@@ -260,11 +260,6 @@ def _compare_rows(
     if same.all():
         return
     wrong = np.flatnonzero(~same)
-    first = Finding(
-        code,
-        f"{path} has the wrong {what} in {len(wrong):,} rows",
-        file=path,
-        row=int(rows[wrong[0]]) + 1,
-        why="measurements were changed, removed, added or put in another order",
-    )
-    out.add_many(len(wrong), [first])
+    text = f"{path} has the wrong {what} in {len(wrong):,} rows"
+    why = "measurements were changed, removed, added or put in another order"
+    out.add_many(len(wrong), [Finding(code, text, path, int(rows[wrong[0]]) + 1, why=why)])

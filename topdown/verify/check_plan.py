@@ -73,16 +73,9 @@ def _check_shares(out: Findings, file: str, what: str, shares: list[str], n: int
     values = [fraction(text) for text in shares]
     total = sum(values, Fraction(0))
     if total != 1 or min(values) <= 0 or len(values) != n:
-        out.add(
-            Finding(
-                "V012",
-                f"the shares of the {what} do not sum to exactly 1, or one is not positive",
-                file=file,
-                expected="1",
-                found=exact_text(total)[:80],
-                why="the stated privacy loss would not be the one spent",
-            )
-        )
+        text = f"the shares of the {what} do not sum to exactly 1, or one is not positive"
+        why = "the stated privacy loss would not be the one spent"
+        out.add(Finding("V012", text, file, None, None, "1", exact_text(total)[:80], why))
 
 
 def _check_level_noise(out: Findings, plan: PlanFile, level: PlanLevel, budget: Fraction, file: str) -> None:
@@ -96,9 +89,8 @@ def _check_level_noise(out: Findings, plan: PlanFile, level: PlanLevel, budget: 
         what = f"{m.query} at {level.name}"
         cost = loss * fraction(m.share)
         _expect_value(out, "V013", f"the loss of {what}", exact_text(cost), m.loss, file)
-        _expect_value(
-            out, "V016", f"the number of answers of {what}", str(query.n_answers), str(m.n_answers), file
-        )
+        said = f"the number of answers of {what}"
+        _expect_value(out, "V016", said, str(query.n_answers), str(m.n_answers), file)
         _expect_value(out, "V014", f"the noise law of {what}", plan.law, m.law, file)
         if cost > 0:
             moved, squared = plan.sensitivities(query)
@@ -116,16 +108,9 @@ def _check_level_noise(out: Findings, plan: PlanFile, level: PlanLevel, budget: 
 def _expect_value(out: Findings, code: str, what: str, expected: str, found: str, file: str = FILE) -> None:
     out.n_checked += 1
     if expected != found:
-        out.add(
-            Finding(
-                code,
-                f"{what} is not what follows from the files",
-                file=GEOGRAPHY if code == "V015" else file,
-                expected=expected[:80],
-                found=found[:80],
-                why="the plan or the public facts were altered, or belong to two runs",
-            )
-        )
+        text, named = f"{what} is not what follows from the files", GEOGRAPHY if code == "V015" else file
+        why = "the plan or the public facts were altered, or belong to two runs"
+        out.add(Finding(code, text, named, None, None, expected[:80], found[:80], why))
 
 
 def check_base(session: Session, out: Findings) -> str:
@@ -166,6 +151,7 @@ def _check_base_files(session: Session, out: Findings, stated: PlanBase, base: B
     entries = manifest.get("files") if isinstance(manifest.get("files"), list) else []
     listed = {e.get("path"): e.get("sha256") for e in entries or () if isinstance(e, dict)}
     own = session.cuts.paths(PERSONS, len(session.tree.names) - 1)
+    facts, plans = session.facts_below, session.plans_below
     for what, file, expected, found in (
         ("manifest of the base release", MANIFEST, stated.manifest_sha256, session.sha256(MANIFEST)),
         ("microdata of the base release", TABLE, stated.table_sha256, _table_sha256(session)),
@@ -185,7 +171,16 @@ def _check_base_files(session: Session, out: Findings, stated: PlanBase, base: B
         ("plan hash stated in the base's plan", PLAN, stated.plan_hash, base.plan.doc.plan_hash),
         ("id of the base release", PLAN, stated.release, base.plan.doc.release.id),
         *_older_plans(session, base),
-        *_public_facts_below(session),
+        *[
+            (
+                f"public facts of {plan.doc.release.id}",
+                base_leaves_path(path),
+                plan.doc.public_sha256,
+                found.sha256,
+            )
+            for path, plan in plans.items()
+            for found in (replace(session.tree, facts=facts[path]),)
+        ],
     ):
         out.n_checked += 1
         if expected != found:
@@ -215,21 +210,6 @@ def _older_plans(session: Session, base: BaseTable) -> list[tuple[str, str, str,
     return out
 
 
-def _public_facts_below(session: Session) -> list[tuple[str, str, str, str]]:
-    """Return which public facts each plan below names, and which are carried."""
-    facts, plans = session.facts_below, session.plans_below
-    return [
-        (
-            f"public facts of {plan.doc.release.id}",
-            base_leaves_path(path),
-            plan.doc.public_sha256,
-            found.sha256,
-        )
-        for path, plan in plans.items()
-        for found in (replace(session.tree, facts=facts[path]),)
-    ]
-
-
 def _check_same_data_set(session: Session, out: Findings, base: BaseTable) -> None:
     ours = session.plan.doc
     every = [base.plan.doc, *(plan.doc for plan in session.older_plans.values())]
@@ -247,9 +227,8 @@ def _check_same_data_set(session: Session, out: Findings, base: BaseTable) -> No
         out.n_checked += 1
         if mine != other:
             why = "the losses of both releases would not add up in one ledger"
-            out.add(
-                Finding("V162", f"the base release has another {what}", PLAN, None, None, mine, other, why)
-            )
+            text = f"the base release has another {what}"
+            out.add(Finding("V162", text, PLAN, None, None, mine, other, why))
     out.n_checked += 1
     if not any(c.plan_hash == base.plan.computed_hash for c in session.ledger.commits):
         text = "the ledger does not hold the commit of the base release"

@@ -68,9 +68,8 @@ def _unpacked(file: BinaryIO) -> Iterator[bytes]:
         yield block
     due = crc.to_bytes(4, "little") + (size % 2**32).to_bytes(4, "little")
     if member.unused_data + file.read(len(due) + 1) != due:
-        raise unreadable(
-            "V202", CSV, "has bytes after its rows, or another checksum than that of its rows", _MESSAGE
-        )
+        problem = "has bytes after its rows, or another checksum than that of its rows"
+        raise unreadable("V202", CSV, problem, _MESSAGE)
 
 
 def _csv_size(session: Session) -> int:
@@ -230,9 +229,8 @@ def check_tables(session: Session, out: Findings) -> str:
             prefix = os.path.relpath(folder, session.root)
             found |= {f"{prefix}/{name}" for name in names}
     for path in sorted(found - table_paths(session)):
-        out.add(
-            Finding("V108", f"{path} is no table of this plan", file=path, why="it was not made by publish")
-        )
+        text = f"{path} is no table of this plan"
+        out.add(Finding("V108", text, file=path, why="it was not made by publish"))
     if os.path.lexists(session.root / CSV):
         out.n_checked += 1
         try:

@@ -301,21 +301,17 @@ def free_cells(
     movable, exchanges, fixed = _fix_counts(open_at, limits, counted)
     names = {f.name for f in fixed} | {x.name for x in limits if x.most and not x.number.all()}
     rules = [c.name for c in closings] + [x.name for x in limits if x.name in names]
-    return FreeCells(
-        sizes, attributes, class_of, open_at, _at_every_level(tree, movable), exchanges, fixed,
-        tuple(dict.fromkeys(rules)),
-    )  # fmt: skip
-
-
-def _at_every_level(tree: Tree, at_leaves: Bools) -> tuple[Bools, ...]:
-    """Mark, per level, the nodes that have a marked leaf, for each class."""
-    out = [at_leaves]
+    # per level, the nodes that have a leaf where a class is movable
+    out = [movable]
     for depth in range(len(tree.names) - 1, 0, -1):
-        above = np.zeros((len(tree.geocodes[depth - 1]), at_leaves.shape[1]), dtype=bool)
+        above = np.zeros((len(tree.geocodes[depth - 1]), movable.shape[1]), dtype=bool)
         for nodes_above, nodes in zip(above.T, out[-1].T, strict=True):
             nodes_above[tree.parent[depth][nodes]] = True
         out.append(above)
-    return tuple(reversed(out))
+    return FreeCells(
+        sizes, attributes, class_of, open_at, tuple(reversed(out)), exchanges, fixed,
+        tuple(dict.fromkeys(rules)),
+    )  # fmt: skip
 
 
 def _fix_counts(

@@ -436,14 +436,12 @@ class ParquetTable:
             _same_type(found[n], t) for n, t in self._columns.items()
         ):
             shown = ", ".join(f"{name} {type_}" for name, type_ in found.items())
-            raise unreadable(
-                self._code, self.path, f"has other columns than the format asks for: {shown[:200]}"
-            )
+            problem = f"has other columns than the format asks for: {shown[:200]}"
+            raise unreadable(self._code, self.path, problem)
         self.n_rows = int(meta.num_rows)
         if not 0 <= self.n_rows <= min(max_rows, MAX_ROWS, 2**20 + ROWS_A_BYTE * size):
-            raise unreadable(
-                self._code, self.path, f"claims {self.n_rows:,} rows, more than it can truly have"
-            )
+            problem = f"claims {self.n_rows:,} rows, more than it can truly have"
+            raise unreadable(self._code, self.path, problem)
         groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
         largest = max((group.num_rows for group in groups), default=0)
         self.rows = largest if self._stamps["type"] in GROUPS_OF_THEIR_OWN else ROWS_PER_GROUP

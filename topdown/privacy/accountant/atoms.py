@@ -109,7 +109,11 @@ class Atoms:
         # a quarter of 1 / stddev, so that near thresholds share their atoms
         step = 2.0 ** math.floor(math.log2(0.25 / math.sqrt(float(self.law.total))))
         theta = round(max(x0 / float(law.total), 0.0) / step) * step
-        atoms = self._prepared(theta)
+        if theta not in self._cache:
+            while len(self._cache) >= _KEPT:
+                del self._cache[next(iter(self._cache))]
+            self._cache[theta] = _atoms_at(self.law, theta, self.real)
+        atoms = self._cache[theta]
         args = (index, _real(gap, self.real), _real(law.spacing, self.real), theta)
         value, spread = _direct(atoms.left, *args) if atoms.right is None else _meet(atoms, *args)
         # the kernel is at most exp(theta * 0) = 1 on what was cut off, and the cut mass is below `lost`
@@ -117,13 +121,6 @@ class Atoms:
         half = float(law.half)
         log_scale = theta * theta * half - theta * x0
         return log_scale, value, error, 4 * ROUNDING * (theta * theta * half + theta * abs(x0) + 4)
-
-    def _prepared(self, theta: float) -> _Atoms:
-        if theta not in self._cache:
-            while len(self._cache) >= _KEPT:
-                del self._cache[next(iter(self._cache))]
-            self._cache[theta] = _atoms_at(self.law, theta, self.real)
-        return self._cache[theta]
 
 
 def _atoms_at(law: LossDistribution, theta: float, real: type[Real]) -> _Atoms:

@@ -83,23 +83,7 @@ class TradeOff:
         self._gallop(high, 1, lambda i, value: value.upper <= levels[i], 0)
         low = [max(1, g - 1) for g in guess]
         self._gallop(low, -1, lambda i, value: value.lower >= levels[i], 1)
-        return self._narrow(levels, low, high)
-
-    def _gallop(
-        self, places: list[int], direction: int, good: Callable[[int, Enclosure], bool], before: int
-    ) -> None:
-        """Move each place, in growing steps and not below 1, until the tail at place - before is good."""
-        todo, step = [i for i, p in enumerate(places) if p - before > 0], 2
-        while todo:
-            values = self.tails([places[i] - before for i in todo])
-            todo = [i for i, value in zip(todo, values, strict=True) if not good(i, value)]
-            for i in todo:
-                places[i] = max(1, places[i] + direction * step)
-            todo = [i for i in todo if places[i] - before > 0]
-            step *= 4
-
-    def _narrow(self, levels: list[Fraction], low: list[int], high: list[int]) -> list[tuple[int, int]]:
-        """Bisect each bracket as long as the enclosures decide."""
+        # bisect each bracket as long as the enclosures decide
         todo = [i for i in range(len(levels)) if high[i] > low[i]]
         while todo:
             middle = {i: (low[i] + high[i] - 1) // 2 for i in todo}
@@ -118,6 +102,19 @@ class TradeOff:
                     rest.append(i)
             todo = rest
         return list(zip(low, high, strict=True))
+
+    def _gallop(
+        self, places: list[int], direction: int, good: Callable[[int, Enclosure], bool], before: int
+    ) -> None:
+        """Move each place, in growing steps and not below 1, until the tail at place - before is good."""
+        todo, step = [i for i, p in enumerate(places) if p - before > 0], 2
+        while todo:
+            values = self.tails([places[i] - before for i in todo])
+            todo = [i for i, value in zip(todo, values, strict=True) if not good(i, value)]
+            for i in todo:
+                places[i] = max(1, places[i] + direction * step)
+            todo = [i for i in todo if places[i] - before > 0]
+            step *= 4
 
     def _needed(self, z: int) -> tuple[int, int]:
         return self.mirror - z, z + 1 if z >= 0 else -z
