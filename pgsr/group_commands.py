@@ -33,6 +33,7 @@ from topdown.app.commands.ledger_command import (
     Action,
     Told,
     document_ledger,
+    examples_of_notes,
     former_of,
     ledger_state,
     refuse_other_options,
@@ -104,22 +105,7 @@ limit_options = with_options(
             "pgsr ledger move run.toml --from /old/secure",
             "Write down that ledger, groups or registry were moved.",
         ),
-        (
-            'pgsr ledger attest run.toml --by "A. Person" --reason "disk lost"',
-            "Go on although the ledger's registry is lost.",
-        ),
-        (
-            'pgsr ledger refund run.toml --record 3 --reason burnt --by "A. Person"',
-            "Refund a charge whose noise was destroyed unseen.",
-        ),
-        (
-            "pgsr ledger limit run.toml --by NAME --reason WHY",
-            "Let everything cost what the run file's limit says from now on.",
-        ),
-        (
-            "pgsr ledger take-over run.toml --former old.jsonl --by NAME --reason WHY",
-            "Count what a ledger of a former format holds.",
-        ),
+        *examples_of_notes("pgsr"),
     ),
     exits=(0, 2),
 )

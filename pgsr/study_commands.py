@@ -41,7 +41,6 @@ from topdown.app.screens.figures import decimal
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, Column, Span, numbers
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
-from topdown.formats.command_documents import Explain, Schemas
 from topdown.notebook import Chart
 from topdown.output_paths import refuse_existing
 from topdown.privacy.exact_values import fixed, significant
@@ -224,9 +223,10 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
             for row in rows
         ],
     )
+    columns = [Column(""), Column("mechanism"), *numbers(*names)]
     screen.heading(f"epsilon {rows[0].claimed}", f"   EMD per level, {emd_of}persons")
     screen.table(
-        [Column(""), Column("mechanism"), *numbers(*names)],
+        columns,
         [[*label(row), *(_error_text(value / emd) for value in row.emd)] for row in rows],
     )
     private = [row for row in rows if row.private]
@@ -239,31 +239,21 @@ def _show_errors(screen: Screen, rows: list[MechanismRow], names: tuple[str, ...
     if not with_intervals:
         return
     stated = " · ".join(f"{int(100 * coverage)}" for coverage in COVERAGES)
-    screen.heading(
-        f"epsilon {rows[0].claimed}",
-        f"   cells with groups that intervals of {stated} % hold, per level, in 100",
-    )
-    screen.table(
-        [Column(""), Column("mechanism"), *numbers(*names)],
-        [
+    for title, shown in (
+        (
+            f"cells with groups that intervals of {stated} % hold, per level, in 100",
+            lambda at: f"{100 * at[0]:.0f}",
+        ),
+        ("mean difference of their bounds, in groups", lambda at: _error_text(at[1])),
+    ):
+        screen.heading(f"epsilon {rows[0].claimed}", f"   {title}")
+        screen.table(
+            columns,
             [
-                *name,
-                *(" · ".join(f"{100 * held:.0f}" for held, _ in level) for level in zip(*found, strict=True)),
-            ]
-            for name, found in with_intervals
-        ],
-    )
-    screen.heading(f"epsilon {rows[0].claimed}", "   mean difference of their bounds, in groups")
-    screen.table(
-        [Column(""), Column("mechanism"), *numbers(*names)],
-        [
-            [
-                *name,
-                *(" · ".join(_error_text(width) for _, width in level) for level in zip(*found, strict=True)),
-            ]
-            for name, found in with_intervals
-        ],
-    )
+                [*name, *(" · ".join(map(shown, level)) for level in zip(*found, strict=True))]
+                for name, found in with_intervals
+            ],
+        )
 
 
 @command(
@@ -379,7 +369,7 @@ def known_pages() -> dict[str, Page]:
 @click.argument("code", required=False)
 def explain_command(screen: Screen, *, code: str | None) -> int:
     """Print the page of an error code."""
-    return show_pages(screen, known_pages(), code, lambda found: Explain(pages=found), "pgsr")
+    return show_pages(screen, known_pages(), code, "pgsr")
 
 
 @command(
@@ -393,9 +383,7 @@ def explain_command(screen: Screen, *, code: str | None) -> int:
 def schema_command(screen: Screen, *, name: str | None) -> int:
     """Print the JSON Schema of a document."""
     wanted = name and name.removeprefix("pgsr.").removeprefix("topdown.")
-    return show_schemas(
-        screen, document_names(), document_schema, wanted, lambda titles: Schemas(schemas=titles)
-    )
+    return show_schemas(screen, document_names(), document_schema, wanted)
 
 
 @command(

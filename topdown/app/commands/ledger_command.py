@@ -95,6 +95,18 @@ told_options = with_options(
 """What actions on a ledger take, of either program."""
 
 
+def examples_of_notes(program: str) -> tuple[tuple[str, str], ...]:
+    """Return examples of what people write down in a ledger, with either program."""
+    notes = {
+        'attest run.toml --by "A. Person" --reason "disk lost"': "Go on although the ledger's registry is lost.",
+        'refund run.toml --record 3 --reason burnt --by "A. Person"': "Refund a charge whose noise was destroyed "
+        "unseen.",
+        "limit run.toml --by NAME --reason WHY": "Let everything cost what the run file's limit says from now on.",
+        "take-over run.toml --former old.jsonl --by NAME --reason WHY": "Count what a ledger of a former format holds.",
+    }
+    return tuple((f"{program} ledger {line}", about) for line, about in notes.items())
+
+
 @command(
     "ledger",
     examples=(
@@ -104,22 +116,7 @@ told_options = with_options(
             "topdown ledger move run.toml --from /old/secure",
             "Write down that ledger, records or registry were moved.",
         ),
-        (
-            'topdown ledger attest run.toml --by "A. Person" --reason "disk lost"',
-            "Go on although the ledger's registry is lost.",
-        ),
-        (
-            'topdown ledger refund run.toml --record 3 --reason burnt --by "A. Person"',
-            "Refund a charge whose noise was destroyed unseen.",
-        ),
-        (
-            "topdown ledger limit run.toml --by NAME --reason WHY",
-            "Let everything cost what the run file's limit says from now on.",
-        ),
-        (
-            "topdown ledger take-over run.toml --former old.jsonl --by NAME --reason WHY",
-            "Count what a ledger of a former format holds.",
-        ),
+        *examples_of_notes("topdown"),
     ),
 )
 @click.argument("action", metavar="|".join(ACTIONS), type=click.Choice(ACTIONS))

@@ -20,8 +20,6 @@ from topdown.formats.command_documents import ErrorPage, Explain, Schemas
 from topdown.formats.json_schema import document_names, document_schema
 
 if TYPE_CHECKING:
-    from msgspec import Struct
-
     from topdown.app.help_pages import Page
 
 
@@ -44,23 +42,17 @@ def _complete_codes(ctx: click.Context, param: click.Parameter, text: str) -> li
 @click.argument("code", required=False, shell_complete=_complete_codes)
 def explain_command(screen: Screen, *, code: str | None) -> int:
     """Print the page of an error code."""
-    return show_pages(screen, pages(), code, lambda found: Explain(pages=found), "topdown")
+    return show_pages(screen, pages(), code, "topdown")
 
 
-def show_pages(
-    screen: Screen,
-    known: Mapping[str, Page],
-    code: str | None,
-    listed: Callable[[list[ErrorPage]], Struct | dict[str, Any]],
-    program: str,
-) -> int:
+def show_pages(screen: Screen, known: Mapping[str, Page], code: str | None, program: str) -> int:
     """Print one page, or the list of all, on a screen or as JSON.
 
     Raises:
         ConfigError: no such code.
     """
     if code is None:
-        screen.document(listed([ErrorPage(code=c, **vars(p)) for c, p in known.items()]))
+        screen.document(Explain(pages=[ErrorPage(code=c, **vars(p)) for c, p in known.items()]))
         for letter, family in FAMILIES.items():
             screen.say(bold(letter), f"  {family}")
             screen.pairs([(dim(c), page.title) for c, page in known.items() if c[0] == letter])
@@ -70,7 +62,7 @@ def show_pages(
         raise ConfigError(
             f'there is no error code "{code}"', code="C089", fix=f"list all codes with: {program} explain"
         )
-    screen.document(listed([ErrorPage(code=code.upper(), **vars(page))]))
+    screen.document(Explain(pages=[ErrorPage(code=code.upper(), **vars(page))]))
     screen.last(bold(code.upper()), "  ", page.title, symbol="")
     screen.blank()
     screen.pairs([(dim("kind"), FAMILIES[code.upper()[0]]), (dim("why"), page.why), (dim("fix"), page.fix)])
@@ -118,9 +110,7 @@ def schema_command(screen: Screen, *, name: str | None) -> int:
                 if key.example:
                     screen.say(key.example, indent=6)
         return EXIT_OK
-    done = show_schemas(
-        screen, document_names(), document_schema, wanted, lambda titles: Schemas(schemas=titles)
-    )
+    done = show_schemas(screen, document_names(), document_schema, wanted)
     if name is None:
         screen.heading("Input files")
         screen.pairs(list(TITLES.items()))
@@ -128,11 +118,7 @@ def schema_command(screen: Screen, *, name: str | None) -> int:
 
 
 def show_schemas(
-    screen: Screen,
-    names: Sequence[str],
-    schema_of: Callable[[str], dict[str, Any]],
-    name: str | None,
-    listed: Callable[[dict[str, str]], Struct | dict[str, Any]],
+    screen: Screen, names: Sequence[str], schema_of: Callable[[str], dict[str, Any]], name: str | None
 ) -> int:
     """Print one schema, or the list of all.
 
@@ -141,7 +127,7 @@ def show_schemas(
     """
     if name is None:
         titles = {each: str(schema_of(each)["title"]) for each in names}
-        screen.document(listed(titles))
+        screen.document(Schemas(schemas=titles))
         screen.pairs(list(titles.items()))
         return EXIT_OK
     if name not in names:
