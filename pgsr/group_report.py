@@ -24,7 +24,6 @@ from topdown.formats.command_documents import ReportChecked, ReportWritten
 from topdown.formats.report_pages import everything_released
 from topdown.formats.report_parts import (
     Content,
-    Form,
     Shell,
     Write,
     bar_picture,
@@ -314,9 +313,8 @@ def _intervals(c: Content) -> str:
     for i, row in enumerate(found):
         at, several = f"derived#/intervals/{i}", row["high"] > row["low"]
         sizes = c.number(f"{at}/low", "whole") + (f"–{c.number(f'{at}/high', 'whole')}" if several else "")
-        forms: tuple[tuple[str, Form], ...] = (("n_counts", "whole"), ("n_groups", "whole"))
-        forms += (("half_width_50", "up1"), ("half_width_95", "up1"))
-        rows.append([escape(row["level"]), sizes, *(c.number(f"{at}/{key}", form) for key, form in forms)])
+        counted = c.numbers(at, n_counts="whole", n_groups="whole", half_width_50="up1", half_width_95="up1")
+        rows.append([escape(row["level"]), sizes, *counted])
     coverage = c.number(f"certificate.json#/coverage/{last}", "percent")
     meaning = f"{c.say('group_intervals.meaning')} {c.quote('certificate.json#/intervals/meaning')}."
     return (

@@ -60,7 +60,11 @@ def _chosen(c: Content, kind: str) -> str:
         "unit": c.text("selection.json#/unit"),
     }
     chosen, candidates = c.at("result.json#/chosen"), c.at("selection.json#/question/candidates")
-    drawn = _picture(candidates, chosen, c.words["choice"])
+    words = c.words["choice"]
+    located = all(one["latitude"] is not None and one["longitude"] is not None for one in candidates)
+    shapes, high = (_on_map if located else _in_list)(candidates, set(chosen))
+    about = (words["picture"], words["on_map" if located else "in_list"])
+    drawn = svg_picture("choice", (WIDE, high), about, shapes)
     rows = [[escape(str(i)), escape(name)] for i, name in enumerate(chosen, start=1)]
     return (
         f"<p>{c.say(f'choice.{kind}_text', **slots)}</p>{picture(drawn)}"
@@ -78,14 +82,6 @@ def _answers(c: Content) -> str:
         for one in c.at("result.json#/frequent")
     ]
     return table(c.words["choice"]["frequent_columns"], rows)
-
-
-def _picture(candidates: Sequence[Mapping[str, Any]], chosen: Sequence[str], words: Mapping[str, Any]) -> str:
-    """Draw every candidate where it lies, or in a list where that is not said; chosen ones are filled and named."""
-    located = all(one["latitude"] is not None and one["longitude"] is not None for one in candidates)
-    drawn, high = (_on_map if located else _in_list)(candidates, set(chosen))
-    about = (words["picture"], words["on_map" if located else "in_list"])
-    return svg_picture("choice", (WIDE, high), about, drawn)
 
 
 def _on_map(candidates: Sequence[Mapping[str, Any]], chosen: set[str]) -> tuple[str, int]:

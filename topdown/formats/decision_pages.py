@@ -105,10 +105,7 @@ def _decision(c: Content) -> str:
             totals = [j for j, one in enumerate(point["errors"]) if one["query"] == "total"]
             rows.append(
                 [
-                    c.number(f"{at}/epsilon", "text"),
-                    c.number(f"{at}/certified", "up4"),
-                    c.number(f"{at}/budget", "text"),
-                    c.number(f"{at}/right_in_100", "whole"),
+                    *c.numbers(at, epsilon="text", certified="up4", budget="text", right_in_100="whole"),
                     *(_error(c, f"{at}/errors/{j}") for j in totals),
                 ]
             )

@@ -255,10 +255,9 @@ def _budget(c: Content) -> str:
     numbers = [
         [
             escape(level["name"]),
-            c.number(f"plan.json#/levels/{i}/n_nodes", "whole"),
-            c.number(f"plan.json#/levels/{i}/n_measured", "whole"),
-            c.number(f"plan.json#/levels/{i}/share", "percent"),
-            c.number(f"plan.json#/levels/{i}/loss", "up4"),
+            *c.numbers(
+                f"plan.json#/levels/{i}", n_nodes="whole", n_measured="whole", share="percent", loss="up4"
+            ),
         ]
         for i, level in enumerate(levels)
     ]
@@ -362,12 +361,11 @@ def _groups(c: Content) -> str:
         sizes = [
             [
                 escape(one["level"]),
-                c.span(f"derived#/groups/{i}"),
-                c.number(f"derived#/groups/{i}/n_counts", "whole"),
-                c.number(f"derived#/groups/{i}/share_50", "percent_up"),
-                c.number(f"derived#/groups/{i}/wider_than_a_tenth", "percent_up"),
+                c.span(at),
+                *c.numbers(at, n_counts="whole", share_50="percent_up", wider_than_a_tenth="percent_up"),
             ]
             for i, one in enumerate(found)
+            for at in [f"derived#/groups/{i}"]
         ]
         parts += [
             f"<h3>{c.say('groups.intervals')}</h3><p>{c.say('groups.intervals_text', unit=unit)}</p>",
@@ -460,19 +458,12 @@ SOLVE_COLUMNS: dict[str, Form] = {
 
 def _made(c: Content) -> str:
     solved = [
-        [
-            escape(level["level"]),
-            *(c.number(f"solve.json#/levels/{i}/{key}", form) for key, form in SOLVE_COLUMNS.items()),
-        ]
+        [escape(level["level"]), *c.numbers(f"solve.json#/levels/{i}", **SOLVE_COLUMNS)]
         for i, level in enumerate(c.at("solve.json#/levels"))
     ]
     at = "certificate.json#/checks"
     checks = [
-        [
-            escape(one["name"]),
-            c.number(f"{at}/{i}/n_checked", "whole"),
-            c.number(f"{at}/{i}/n_failed", "whole"),
-        ]
+        [escape(one["name"]), *c.numbers(f"{at}/{i}", n_checked="whole", n_failed="whole")]
         for i, one in enumerate(c.at(at))
     ]
     files = [

@@ -83,6 +83,10 @@ class Content:
             f"{escape(in_language(self.write(value, form), form, self.words))}</data>"
         )
 
+    def numbers(self, source: str, **forms: Form) -> list[str]:
+        """Return the numbers at keys of a place as HTML, each in its form."""
+        return [self.number(f"{source}/{key}", form) for key, form in forms.items()]
+
     def number_or_none(self, source: str, form: Form) -> str:
         """Return a number as HTML, or a dash where there is none."""
         return self.number(source, form) if self.has(source) and self.at(source) is not None else NONE
