@@ -105,7 +105,12 @@ def check_choice(files: ReleasedFiles) -> Findings:
         check.fail("the certificate states columns and rows of a mechanism that has none, or lacks them")
     if not adaptive or stated is None:
         return check
-    totals = _totals(files)
+    # Groups of every region from the public numbers; -1 where they do not follow from them.
+    totals = [document["public_totals"].get(code, -1) for code, _, _ in document["regions"]]
+    totals[0] = int(document["total"])
+    for g, below in reversed(_children(files).items()):
+        if totals[g] < 0 and min(totals[c] for c in below) >= 0:
+            totals[g] = sum(totals[c] for c in below)
     if len(stated) != len(files.parent):
         check.fail("columns and rows are not stated of every region")
         return check
@@ -201,17 +206,6 @@ def _children(files: ReleasedFiles) -> dict[int, list[int]]:
     for c, g in enumerate(files.parent.tolist()[1:], start=1):
         found.setdefault(g, []).append(c)
     return dict(sorted(found.items()))
-
-
-def _totals(files: ReleasedFiles) -> list[int]:
-    """Return the number of groups of every region from the public ones; -1 where it does not follow from them."""
-    document = files.certificate
-    totals = [document["public_totals"].get(code, -1) for code, _, _ in document["regions"]]
-    totals[0] = int(document["total"])
-    for g, below in reversed(_children(files).items()):
-        if totals[g] < 0 and min(totals[c] for c in below) >= 0:
-            totals[g] = sum(totals[c] for c in below)
-    return totals
 
 
 def verify(folder: Path | str) -> list[CheckResult]:

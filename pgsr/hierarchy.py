@@ -264,27 +264,24 @@ def hierarchy_of(rows: Sequence[tuple[str, str, str]]) -> Hierarchy:
         DataError: a region listed twice, an unknown parent, a region that is its own ancestor, several roots,
             or a branch that stops above the lowest level.
     """
-    _refuse_cycle({region: parent for region, parent, _ in rows})
-    return Hierarchy(from_parents(list(rows)))
-
-
-def _refuse_cycle(parent_of: dict[str, str]) -> None:
+    parent_of = {region: parent for region, parent, _ in rows}
     safe: set[str] = {""}
     for start in parent_of:
         trail: list[str] = []
-        region = start
-        while region not in safe and region in parent_of:
-            trail.append(region)
-            region = parent_of[region]
-            if region in trail:
-                loop = " -> ".join([*trail[trail.index(region) :], region])
+        at = start
+        while at not in safe and at in parent_of:
+            trail.append(at)
+            at = parent_of[at]
+            if at in trail:
+                loop = " -> ".join([*trail[trail.index(at) :], at])
                 raise DataError(
-                    f"region {region!r} is its own ancestor: {loop}",
+                    f"region {at!r} is its own ancestor: {loop}",
                     code="D017",
                     fix="correct the parent column of one of these regions",
-                    node=region,
+                    node=at,
                 )
         safe.update(trail)
+    return Hierarchy(from_parents(list(rows)))
 
 
 def check_matrix(name: str, values: object, tree: Tree) -> Ints:

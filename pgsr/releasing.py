@@ -497,7 +497,12 @@ def simulate(
     report(Event("measure", 1, 1))
     made = prepared.release_from(noisy, seed=seed, origin=origin)
     report(Event("solve", 1, 1))
-    return made if folder is None else _write_simulation(made, folder)
+    if folder is None:
+        return made
+    disk = Disk()
+    with disk_errors(folder), folder_lock(folder, disk, MEASUREMENTS):
+        publish_release(made, folder, release_contents(made), disk)
+    return replace(made, folder=folder)
 
 
 def _regions_and_noise(plan: Plan, source: Source) -> tuple[Hierarchy, Calibration]:
@@ -523,10 +528,3 @@ def _prepare(
     mechanism, kind = plan.post_processing, plan.kind
     prepared = Prepared(regions, plan.sizes, total, mechanism, kind, noise, sections, hash_sections(sections))
     return prepared, leaves
-
-
-def _write_simulation(made: Release, folder: Path) -> Release:
-    disk = Disk()
-    with disk_errors(folder), folder_lock(folder, disk, MEASUREMENTS):
-        publish_release(made, folder, release_contents(made), disk)
-    return replace(made, folder=folder)

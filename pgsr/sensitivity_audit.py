@@ -189,10 +189,7 @@ class ChainOutputLaw:
         self.alpha = exp(-float(claimed) / 2)
         self.reach = ceil(30.0 * 2 / float(claimed))
         self.tail = 3 * (self.reach + 2) * self.alpha**self.reach
-        self._run_length_code()
-
-    def _run_length_code(self) -> None:
-        """Store, for every (y1, y2 + y2'), the runs of y3 that give one output."""
+        # For every (y1, y2 + y2'), the runs of y3 that give one output.
         reach, total = self.reach, self.total
         y1 = np.arange(-reach, total + reach + 1)
         pair = np.arange(-2 * reach, 2 * total + 2 * reach + 1)
