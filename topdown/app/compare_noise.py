@@ -247,7 +247,9 @@ def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) 
     refuse_large_delta(delta)
     moved = plan.relation.n_counts
     rows = [(level.name, m) for level in plan.levels for m in level.measurements]
-    total = _certified_epsilon(plan, delta) if epsilon is None else epsilon
+    total = plan.loss if epsilon is None else epsilon
+    if epsilon is None and plan.loss_name == "rho":
+        total = Fraction(significant(composition_of(plan).epsilon(delta).upper, _DIGITS, up=True))
     check_epsilon(total)
     scale, needed = _gaussian_scale(plan, total, delta, is_own=epsilon is None)
     counts: dict[Fraction, int] = {}
@@ -281,13 +283,6 @@ def gaussian_needs(plan: Plan) -> Than:
     needed = composition_of(plan).delta(plan.loss, engine="bounds")
     delta = plan.delta_of(plan.loss)
     return "less" if needed.upper <= delta else "more" if needed.lower > delta else "open"
-
-
-def _certified_epsilon(plan: Plan, delta: Fraction) -> Fraction:
-    """Return what the plan costs at delta: rounded up in the sixth digit, or its exact epsilon."""
-    if plan.loss_name != "rho":
-        return plan.loss
-    return Fraction(significant(composition_of(plan).epsilon(delta).upper, _DIGITS, up=True))
 
 
 def _gaussian_scale(

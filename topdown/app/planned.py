@@ -386,11 +386,6 @@ def opened(run: Path, base: Path | None = None, leaves: MemoryTable | None = Non
     return Planned(prepare(run, base, leaves=leaves), base)
 
 
-def opened_again(run: Path, leaves: MemoryTable | None = None) -> Planned:
-    """Open a run file, or a plan.json that must still be the plan of its run file."""
-    return Planned(open_plan(run, leaves))
-
-
 def require_answers(planned: Planned, *, final: bool) -> None:
     """Refuse a final release while answers are open (H001)."""
     unanswered = open_answers(planned.plan) if final else []
@@ -405,13 +400,7 @@ def require_answers(planned: Planned, *, final: bool) -> None:
 
 _WEIGHTS = ".weights"  # of a noise law: thousands of numbers, shown as their hash
 _NAMES = ("name", "query", "table", "level")
-_DERIVED = (
-    ".loss",
-    ".parameter",
-    ".n_answers",
-    ".delta",
-    ".weights",
-)  # follow from budget, shares and schema
+_DERIVED = (".loss", ".parameter", ".n_answers", ".delta", ".weights")  # from budget, shares and schema
 
 
 def save_plan(prepared: PreparedRun, path: Path) -> None:
@@ -428,14 +417,14 @@ def save_plan(prepared: PreparedRun, path: Path) -> None:
     write_new(path, plan_file(prepared.plan, run_file), force=True)
 
 
-def open_plan(path: Path, leaves: MemoryTable | None = None) -> PreparedRun:
-    """Prepare a run from a run file, or from a plan.json that must still be the plan of its run file.
+def opened_again(path: Path, leaves: MemoryTable | None = None) -> Planned:
+    """Open a run file, or a plan.json that must still be the plan of its run file.
 
     Raises:
         ConfigError: C081 if plan.json names no run file, C082 if the run file now gives another plan.
     """
     if path.suffix != ".json":
-        return prepare(path, leaves=leaves)
+        return Planned(prepare(path, leaves=leaves))
     saved = read_plan(path)
     name = read_json(path, PLAN_BYTES).get("run_file")
     if not isinstance(name, str):
@@ -452,7 +441,7 @@ def open_plan(path: Path, leaves: MemoryTable | None = None) -> PreparedRun:
             details=(*(("changed", change_text(change)) for change in found[:6]), *more),
             fix=f"undo the changes, or make the plan again: topdown plan {prepared.path}",
         )
-    return prepared
+    return Planned(prepared)
 
 
 def changes(old: Plan, new: Plan) -> list[ChangedValue]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import to_builtins
 
-from topdown.app.calls import PathText, checked_language, path_of, public_function, records_source
+from topdown.app.calls import PathText, path_of, public_function, records_source
 from topdown.app.planned import Planned, opened_again
 from topdown.errors import ConfigError
 from topdown.formats import json_bytes
@@ -115,14 +115,10 @@ def simulate(
     return made
 
 
-def write_simulation(made: SimulationErrors, out: Path, language: str = "en") -> None:
-    """Write the errors of a simulation as a page that says it is no release.
-
-    Raises: ConfigError C080 `out` exists, C005 no such language.
-    """
-    checked_language(language)
+def write_simulation(made: SimulationErrors, out: Path) -> None:
+    """Write the errors of a simulation as a page that says it is no release; ConfigError C080 if `out` exists."""
     documents = {"simulation.json": to_builtins(made)}
-    write_new(out, simulation_html(documents, language, written).encode())
+    write_new(out, simulation_html(documents, "en", written).encode())
 
 
 @public_function

@@ -73,21 +73,19 @@ def sqlite_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.
                 batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
                 n_bytes += batch.nbytes
                 if n_bytes > most and is_view:  # a table is no larger than its file
-                    raise _beyond_limit(f"the view gives more than {most:,} bytes", RAISE_TABLE)
+                    raise _beyond_limit(f"the view gives more than {most:,} bytes")
                 yield batch
         if _stamp(table.file) != before:
             raise _busy_error()
     except sqlite3.Error as error:
         raise ValueError(str(error)) from None
     except MemoryError:
-        raise _beyond_limit(
-            f"the view takes more than {table_bytes():,} bytes of memory", RAISE_TABLE
-        ) from None
+        raise _beyond_limit(f"the view takes more than {table_bytes():,} bytes of memory") from None
 
 
-def _beyond_limit(text: str, fix: str) -> TableProblem:
+def _beyond_limit(text: str) -> TableProblem:
     """Return the error of a database that computes without an end (D083)."""
-    return TableProblem("limit", text, code="D083", fix=fix)
+    return TableProblem("limit", text, code="D083", fix=RAISE_TABLE)
 
 
 def _open_sqlite(table: DatabaseTable) -> sqlite3.Connection:
@@ -206,10 +204,10 @@ def duckdb_batches(table: DatabaseTable, columns: Iterable[str]) -> Iterator[pa.
             for batch in reader:
                 n_bytes += batch.nbytes
                 if n_bytes > most and is_view:
-                    raise _beyond_limit(f"the view gives more than {most:,} bytes", RAISE_TABLE)
+                    raise _beyond_limit(f"the view gives more than {most:,} bytes")
                 yield batch
     except library.OutOfMemoryException:
-        raise _beyond_limit(f"the table takes more than {most:,} bytes of memory", RAISE_TABLE) from None
+        raise _beyond_limit(f"the table takes more than {most:,} bytes of memory") from None
     except library.Error as error:
         raise ValueError(str(error)) from None
 

@@ -267,14 +267,14 @@ class DraftFiles:
     settings: str
 
 
-def read_code_list(path: Path, name: str, unit: str = "person") -> tuple[Schema, dict[str, ValueLabels]]:
+def read_code_list(path: Path, name: str) -> tuple[Schema, dict[str, ValueLabels]]:
     """Return the schema that a list of codes describes, and what the values of records mean by it.
 
     Args:
         path: CSV(.gz) or Parquet with columns attribute and label, one row a label in its order; with columns recode
             and group too, one row a label and recode. `topdown tables` writes such a file. A column code may say how
             the records write a label, such as M for male, or (blank) for an empty value.
-        name: of the schema. unit: of a record.
+        name: of the schema, whose records are persons.
 
     Raises:
         DataError: as `read_table`; D065 a row is there twice, or a label is in no group or in two of a recode.
@@ -308,7 +308,7 @@ def read_code_list(path: Path, name: str, unit: str = "person") -> tuple[Schema,
         if code and codes.setdefault(attribute, {}).setdefault(code, label) != label:
             raise _code_list_error(path, f"row {number}: code {printable(code)!r} has two labels")
     schema = Schema(
-        name, name, unit, tuple(_listed_attribute(path, a, tuple(of), groups) for a, of in labels.items())
+        name, name, "person", tuple(_listed_attribute(path, a, tuple(of), groups) for a, of in labels.items())
     )
     values = values_by_rule(schema)
     for attribute, of in codes.items():

@@ -288,7 +288,17 @@ def read_area_names(path: Path, geography: Geography) -> dict[str, str]:
         DataError: as `read_table`; D064 a geocode has two names, or none is an area of the release.
     """
     if not {"geocode", "name"} <= set(header_if_readable(path)):
-        named = _names_by_level(path, geography)
+        columns, named, taken = public_columns(path), dict[str, str](), set[str]()
+        for level in reversed(geography.levels):
+            codes = {code.removeprefix(f"{level.name}{CODE_SEPARATOR}"): code for code in level.codes}
+            holding = [c for c in columns.values if c not in taken and set(columns.texts[c]) <= codes.keys()]
+            for column in holding:
+                names = name_column(columns, column, level.name, {*taken, *holding})
+                if names:
+                    taken |= {column, names}
+                    pairs = columns.names_by_code(column, names).items()
+                    named |= {codes[code]: name for code, name in pairs}
+                    break
     else:
         table = read_table(path, text_columns("geocode", "name"), ignored=None)
         found: dict[str, str] = {}
@@ -303,22 +313,6 @@ def read_area_names(path: Path, geography: Geography) -> dict[str, str]:
         }
     if not named:
         raise _area_names_error(path, "it names no area of the release")
-    return named
-
-
-def _names_by_level(path: Path, geography: Geography) -> dict[str, str]:
-    """Return the names of the areas of every level that has a column of codes and one of names."""
-    table, named, taken = public_columns(path), dict[str, str](), set[str]()
-    for level in reversed(geography.levels):
-        codes = {code.removeprefix(f"{level.name}{CODE_SEPARATOR}"): code for code in level.codes}
-        holding = [c for c in table.values if c not in taken and set(table.texts[c]) <= codes.keys()]
-        for column in holding:
-            names = name_column(table, column, level.name, {*taken, *holding})
-            if names:
-                taken |= {column, names}
-                pairs = table.names_by_code(column, names).items()
-                named |= {codes[code]: name for code, name in pairs}
-                break
     return named
 
 

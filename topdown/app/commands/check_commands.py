@@ -212,7 +212,10 @@ def evaluate_command(
     screen.say(f"{n['released']:,} {document['unit']}s released, {n['true']:,} true.")
     for level in document["levels"]:
         _show_level_errors(screen, level, warning, details)
-    _show_kept_invariants(screen, document["invariants"], warning)
+    screen.heading("Invariants", "   ", warning)
+    heads = [Column("", wraps=True), *numbers("exact at", "of")]
+    rows = [[c["name"], f"{c['n_met']:,}", f"{c['n_checked']:,}"] for c in document["invariants"]["checks"]]
+    screen.table(heads, rows)
     screen.say(figures.convergence(found.solver))
     saved = f" Written to {out}, readable by its owner only." if out is not None else ""
     screen.blank()
@@ -248,13 +251,6 @@ def _show_level_errors(screen: Screen, level: dict[str, Any], warning: Any, deta
     ]
     columns = [Column("total, areas of"), *numbers("areas", *names)]
     screen.table(columns, bins)
-
-
-def _show_kept_invariants(screen: Screen, invariants: dict[str, Any], warning: Any) -> None:
-    screen.heading("Invariants", "   ", warning)
-    columns = [Column("", wraps=True), *numbers("exact at", "of")]
-    rows = [[c["name"], f"{c['n_met']:,}", f"{c['n_checked']:,}"] for c in invariants["checks"]]
-    screen.table(columns, rows)
 
 
 def _error_figures(of: dict[str, Any]) -> list[str]:

@@ -193,7 +193,11 @@ def command(
         )
         made = make_command(with_options(*_screen_options(json_option))(run))
         for parameter in made.params:
-            parameter.type = _plain_digits(parameter.type)
+            kind: Any = parameter.type
+            if type(kind) is click.IntRange:
+                parameter.type = _WholeRange(kind.min, kind.max, kind.min_open, kind.max_open, kind.clamp)
+            elif type(kind) is click.types.IntParamType:
+                parameter.type = _Whole()
         # the shared options last
         names.update({p.name: p.get_error_hint(None) for p in made.params if p.name})
         made.params.sort(key=lambda p: p.name in _OF_SCREENS)
@@ -216,13 +220,6 @@ class _WholeRange(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return super().convert(_Whole().convert(value, param, ctx), param, ctx)
-
-
-def _plain_digits(kind: Any) -> Any:
-    """Return the type of an option, a stricter one if it is a whole number."""
-    if type(kind) is click.IntRange:
-        return _WholeRange(kind.min, kind.max, kind.min_open, kind.max_open, kind.clamp)
-    return _Whole() if type(kind) is click.types.IntParamType else kind
 
 
 @dataclass(frozen=True)

@@ -237,7 +237,7 @@ def _bundled_draft(
     asked: _Asked, records: TableLocation, leaves: TableLocation, settings: str, registry: Path | None
 ) -> tuple[dict[Path, str], tuple[str, ...]]:
     out, path = asked.out, find("settings", settings, Path.cwd())
-    schema, answers = _levels_named(asked.schema or "pl94", app.RunFileAnswers(), out)
+    schema, answers = _levels_named(asked.schema or "pl94", out)
     chosen = app.load_settings(path)
     levels = asked.levels or dict.fromkeys(app.default_levels(chosen), "")
     names, files, told = tuple(levels), dict[Path, str](), list[str]()
@@ -291,13 +291,12 @@ def _write_files(screen: Screen, files: dict[Path, str], *, force: bool) -> None
             write_new(path, text.encode("utf-8"), force=force)
 
 
-def _levels_named(schema: str, answers: app.RunFileAnswers, out: Path) -> tuple[str, app.RunFileAnswers]:
+def _levels_named(schema: str, out: Path) -> tuple[str, app.RunFileAnswers]:
     """Return the name of a schema that is given as a file, and how the run file calls the file."""
     if not schema.endswith(".toml"):
-        return schema, answers
+        return schema, app.RunFileAnswers()
     path = Path(schema)
     if not path.is_file():
         raise ConfigError(f"{schema} does not exist", code="C003", fix="give a schema file")
-    return app.load_schema(path).name, replace(
-        answers, schema=os.path.relpath(path.resolve(), out.resolve().parent)
-    )
+    beside = os.path.relpath(path.resolve(), out.resolve().parent)
+    return app.load_schema(path).name, app.RunFileAnswers(schema=beside)

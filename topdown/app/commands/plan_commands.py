@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from msgspec import UNSET, structs
@@ -18,10 +17,6 @@ from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import Column, bold, numbers
 from topdown.errors import EXIT_OK
-
-if TYPE_CHECKING:
-    from topdown.formats.accuracy_documents import Tune
-
 
 EXIT_DIFFERS = 5
 
@@ -201,7 +196,14 @@ def tune_command(screen: Screen, run_file: Path, *, out: Path, goals: Path | Non
     rows += [[name, *(of.get((name, level.level), "-") for level in found.levels)] for name in names]
     columns = [Column("", wraps=True), *numbers(*(level.level for level in found.levels))]
     screen.table(columns, rows)
-    _show_tuned_deviations(screen, found)
+    screen.heading("Estimates", ", mean standard deviation; before > after")
+    levels = [level.level for level in found.levels]
+    deviation = {(at.query, at.level): f"{at.before:,.1f} > {at.after:,.1f}" for at in found.deviations}
+    lines = [
+        [name, *(deviation[name, level] for level in levels)]
+        for name in dict.fromkeys(at.query for at in found.deviations)
+    ]
+    screen.table([Column("table", wraps=True), *numbers(*levels)], lines)
     screen.blank()
     screen.last("Wrote ", bold(str(out)), ": the budget of ", bold(str(run_file)), " in other parts.")
     screen.say(
@@ -216,14 +218,3 @@ def tune_command(screen: Screen, run_file: Path, *, out: Path, goals: Path | Non
 
 def _share_change(before: str, after: str) -> str:
     return " > ".join(figures.decimal(100 * Fraction(share), 1) for share in (before, after))
-
-
-def _show_tuned_deviations(screen: Screen, found: Tune) -> None:
-    screen.heading("Estimates", ", mean standard deviation; before > after")
-    levels = [level.level for level in found.levels]
-    of = {(at.query, at.level): f"{at.before:,.1f} > {at.after:,.1f}" for at in found.deviations}
-    rows = [
-        [name, *(of[name, level] for level in levels)]
-        for name in dict.fromkeys(at.query for at in found.deviations)
-    ]
-    screen.table([Column("table", wraps=True), *numbers(*levels)], rows)

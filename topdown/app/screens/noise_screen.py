@@ -16,7 +16,6 @@ from topdown.optimal_noise import (
     LATTICE_BITS,
     BestKernel,
     CountQuestion,
-    Promise,
     RealNoise,
     additive_law,
     analytic_gaussian_sigma,
@@ -95,6 +94,11 @@ def _show_losses(screen: Screen, rows: list[tuple[str, str, str]], sentences: li
 def continuous_document(found: RealNoise) -> NoiseContinuous:
     """Return what was found as a document; every end is rounded away from what it claims."""
     question, promise = found.question, found.question.promise
+    epsilon, delta, move = float(promise.epsilon), float(promise.delta), float(question.sensitivity)
+    sigma = analytic_gaussian_sigma(epsilon, delta, move)
+    beside = {"analytic Gaussian": sigma * sigma if found.loss == "l2" else sigma * sqrt(0.6366197723675814)}
+    if epsilon > 0:
+        beside["truncated Laplace"] = truncated_laplace(epsilon, delta, move)[found.loss == "l2"]
     return NoiseContinuous(
         epsilon=str(promise.epsilon),
         delta=str(promise.delta),
@@ -113,7 +117,7 @@ def continuous_document(found: RealNoise) -> NoiseContinuous:
             delta_needed=significant(found.law.excess, 12, up=True),
         ),
         lattice_loss=significant(found.on_lattice, REAL_DIGITS, up=True),
-        compared=_beside_baselines(promise, question.sensitivity, found.loss),
+        compared=beside,
         sentences=real_noise_sentences(found),
     )
 
@@ -141,15 +145,6 @@ def real_noise_sentences(found: RealNoise) -> list[str]:
             "release discloses the answer."
         ),
     ]
-
-
-def _beside_baselines(promise: Promise, sensitivity: Fraction, loss: str) -> dict[str, float]:
-    epsilon, delta, move = float(promise.epsilon), float(promise.delta), float(sensitivity)
-    sigma = analytic_gaussian_sigma(epsilon, delta, move)
-    found = {"analytic Gaussian": sigma * sigma if loss == "l2" else sigma * sqrt(0.6366197723675814)}
-    if epsilon > 0:
-        found["truncated Laplace"] = truncated_laplace(epsilon, delta, move)[loss == "l2"]
-    return found
 
 
 KERNEL_DIGITS = 6
