@@ -165,18 +165,7 @@ def find_pairs(
             new = {t for t in finder.targets(change) if pair.moved[t[0]][t[1]]} - covered
             covered |= new
             pairs[change.kind, change.of, pair.gone, pair.come] = replace(pair, targets=tuple(sorted(new)))
-    _fill_leaf(finder, changes, pairs, at_least)
-    return tuple(pairs.values()), tuple(missing)
-
-
-def _fill_leaf(
-    finder: _PairFinder,
-    changes: list[NeighbourChange],
-    pairs: dict[tuple[SecretKind, str, LeafPlace, LeafPlace | None], NeighbourPair],
-    at_least: int,
-) -> None:
-    """Add pairs, one secret after the other and one target after the other, until there are enough."""
-    idle = turn = 0
+    idle = turn = 0  # one secret after the other and one target after the other, until there are enough
     while len(pairs) < at_least and idle < 4 * len(changes):
         change = changes[turn % len(changes)]
         targets = finder.targets(change)
@@ -187,6 +176,7 @@ def _fill_leaf(
         if pair is not None and key is not None and key not in pairs:
             pairs[key] = replace(pair, targets=() if chosen is None else (chosen,))
             idle = 0
+    return tuple(pairs.values()), tuple(missing)
 
 
 def queries_of(context: PublicContext) -> tuple[tuple[Query, ...], ...]:

@@ -93,18 +93,16 @@ class PairRuns:
         A run has the numbers of `answers`, once for each noisy file that it leaves.
         """
         for first in range(0, n, self._n_runs):
-            yield self._draw(which, min(self._n_runs, n - first))
-
-    def _draw(self, which: int, n: int) -> NDArray[np.int32]:
-        bits, files = AesBits(), []
-        nodes = np.arange(n * self._n_nodes, dtype=np.int64)
-        for stage in self._levels:
-            listed = None if stage.listing is None else partial(_listed_cells, stage.listing, n)
-            drawer = LevelDrawer(
-                stage.level, stage.queries, _copied_answers(stage.people[which], n), bits, listed
-            )
-            files.append([drawn.answers.reshape(n, -1) for drawn in parts_of_levels(drawer, nodes)])
-        return np.concatenate([level[k] for k in range(len(files[0])) for level in files], axis=1)
+            here = min(self._n_runs, n - first)
+            bits, files = AesBits(), []
+            nodes = np.arange(here * self._n_nodes, dtype=np.int64)
+            for stage in self._levels:
+                listed = None if stage.listing is None else partial(_listed_cells, stage.listing, here)
+                drawer = LevelDrawer(
+                    stage.level, stage.queries, _copied_answers(stage.people[which], here), bits, listed
+                )
+                files.append([drawn.answers.reshape(here, -1) for drawn in parts_of_levels(drawer, nodes)])
+            yield np.concatenate([level[k] for k in range(len(files[0])) for level in files], axis=1)
 
     def _positions(self) -> PairAnswers:
         target, truth, parameter, weights = [], [], [], []

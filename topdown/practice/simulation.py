@@ -237,18 +237,16 @@ def open_simulation(
     return _opened(prepared.context, truth, seed, truth_is_public, records_form(prepared.run))
 
 
-def open_simulation_of_release(
-    release: Path, context: PublicContext, *, seed: int = DEFAULT_SEED
-) -> Simulation:
+def open_simulation_of_release(release: Path, context: PublicContext) -> Simulation:
     """Return a simulation of a published release's own plan that takes the released records for true.
 
     Args:
-        release: its folder. context: as read from it. seed: any integer.
+        release: its folder. context: as read from it.
 
     Raises:
         ConfigError: C121 it does not pass its verification, C097 it extends another.
     """
-    return _opened(context, release, seed, "", PLAIN_FORM)
+    return _opened(context, release, DEFAULT_SEED, "", PLAIN_FORM)
 
 
 def _opened(

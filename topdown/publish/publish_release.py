@@ -262,12 +262,8 @@ def _write_sections(hashes: Hashes, source: SectionSource, running: PublishOptio
         node, cell, count = (
             np.concatenate([getattr(t, c) for t in above]) for c in ("node", "cell", "count")
         )
-        for path, data in release_tables.tables_up(
-            context,
-            Histogram.build(above[0].n_nodes, above[0].n_cells, node, cell, count),
-            nodes,
-            sections.cut - 1,
-        ):
+        summed = Histogram.build(above[0].n_nodes, above[0].n_cells, node, cell, count)
+        for path, data in release_tables.tables_up(context, summed, nodes, sections.cut - 1):
             hashes.write(path, data)
     return tables
 

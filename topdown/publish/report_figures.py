@@ -98,7 +98,19 @@ def derived_figures(release: Path, context: PublicContext, documents: Mapping[st
     plan, certificate = context.plan, documents[CERTIFICATE]
     tables = _PublishedTables(release, context)
     of_plan = plan_figures(plan)
-    totals = _total_noise(plan, of_plan["noise"])
+    levels = {
+        level.name: of_plan["noise"][i][j]["stddev"]
+        for i, level in enumerate(plan.levels)
+        for j, m in enumerate(level.measurements)
+        if m.query == TOTAL
+    }
+    totals: dict[str, Any] = {"levels": levels}
+    if plan.levels[-1].name in levels:
+        best = min(levels, key=lambda name: Fraction(levels[name]))
+        totals |= {
+            "leaf": {"level": plan.levels[-1].name, "stddev": levels[plan.levels[-1].name]},
+            "best": {"level": best, "stddev": levels[best]},
+        }
     intervals, groups = _widths(tables) if plan.coverage is not None else ([], [])
     records = tables.column(TOTAL, len(tables.context.plan.levels) - 1, "count")
     few = (records > 0) & (records < 10)
@@ -164,24 +176,6 @@ def _noise_of(variance: Fraction) -> dict[str, Any]:
     thousandths = isqrt(int(variance * 10**6))
     thousandths += thousandths * thousandths < variance * 10**6
     return {"stddev": str(Fraction(thousandths, 1000)), "ten_times": -(-thousandths // 100)}
-
-
-def _total_noise(plan: Plan, noise: list[list[dict[str, Any]]]) -> dict[str, Any]:
-    """Return the noise of totals by level, of the leaves, and the least; what is not measured is left out."""
-    levels = {
-        level.name: noise[i][j]["stddev"]
-        for i, level in enumerate(plan.levels)
-        for j, m in enumerate(level.measurements)
-        if m.query == TOTAL
-    }
-    found: dict[str, Any] = {"levels": levels}
-    if plan.levels[-1].name in levels:
-        best = min(levels, key=lambda name: Fraction(levels[name]))
-        found |= {
-            "leaf": {"level": plan.levels[-1].name, "stddev": levels[plan.levels[-1].name]},
-            "best": {"level": best, "stddev": levels[best]},
-        }
-    return found
 
 
 def _sizes(tables: _PublishedTables, totals: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

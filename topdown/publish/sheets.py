@@ -320,11 +320,8 @@ def write_package(folder: Path, sheets: Sequence[Sheet], schema: Schema, about: 
     """
     resources, n = [], 0
     rows = [(f"{s.path}.csv", c.name, c.kind, c.unit, c.text) for s in sheets for c in s.columns]
-    for sheet in (
-        *sheets,
-        _text_sheet(DICTIONARY, "What every column says", _DICTIONARY, rows, ("file", "column")),
-        codes_sheet(schema),
-    ):
+    dictionary = _text_sheet(DICTIONARY, "What every column says", _DICTIONARY, rows, ("file", "column"))
+    for sheet in (*sheets, dictionary, codes_sheet(schema)):
         parts = write_sheet(folder, sheet)
         n += len(parts) * (1 + sheet.joined)
         resources += [_resource(sheet, part) for part in parts]

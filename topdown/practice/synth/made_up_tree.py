@@ -77,7 +77,11 @@ def grow_tree(
         first = np.repeat(np.cumsum(children) - children, children)
         share = np.exp(stream.normal(len(parent)) * shape.spread / 100)
         if depth == len(shapes) - 1:
-            share *= _peopled_leaves(stream.uniform(len(parent)), first, empty)
+            u = stream.uniform(len(parent))
+            top = np.zeros(len(u))
+            np.maximum.at(top, first, u)
+            # Every parent keeps its fullest draw, so that no one is left without a leaf.
+            share *= (u >= empty / 100) | (u == top[first])
         of_parent = np.zeros(n_up)
         np.add.at(of_parent, parent, share)
         here = here[parent] * share / of_parent[parent]
@@ -101,14 +105,6 @@ def _with_largest(here: NDArray[np.float64], most: int, level: str) -> NDArray[n
     out: NDArray[np.float64] = here * ((here.sum() - most) / others)
     out[0] = most
     return out
-
-
-def _peopled_leaves(u: NDArray[np.float64], first: NDArray[np.int64], empty: int) -> NDArray[np.bool_]:
-    # Every parent keeps its fullest draw, so that no one is left without a leaf.
-    top = np.zeros(len(u))
-    np.maximum.at(top, first, u)
-    keep: NDArray[np.bool_] = (u >= empty / 100) | (u == top[first])
-    return keep
 
 
 def tree_capacity(above: str, name: str) -> int:
@@ -137,20 +133,16 @@ def _geocodes(
         top = int(suffix.max()) + 1
         if census:
             width = CENSUS_PREFIXES[name] - lengths[-1]
-            shown = _census_numbers(name, suffix, top)
+            times, first = {
+                "state": (1, 100 - top),
+                "county": (2, 1),
+                "tract": (100, 100),
+                "block_group": (1, 1),
+            }.get(name, (1, 0))
+            shown = times * suffix + first
         else:
             width, shown = len(str(top)), suffix + 1
         texts = np.array([b"%0*d" % (width, i) for i in range(int(shown.max()) + 1)])
         codes = np.strings.add(codes[parent], texts[shown])
         lengths.append(lengths[-1] + width)
     return tuple(lengths), codes
-
-
-def _census_numbers(name: str, suffix: NDArray[np.int64], top: int) -> NDArray[np.int64]:
-    if name == "state":
-        return suffix + (100 - top)
-    if name == "county":
-        return 2 * suffix + 1
-    if name == "tract":
-        return 100 * (suffix + 1)
-    return suffix + 1 if name == "block_group" else suffix
