@@ -77,14 +77,6 @@ def test_pgsr_schema_prints(pgsr_cli, name):
     assert said.out == pgsr_cli("schema", f"{owner}.{name}").out
 
 
-def test_pgsr_schema_lists(pgsr_cli, check):
-    """The command lists every document that has a schema."""
-    document = pgsr_cli("schema", "--json").document
-    check(document)
-    assert pgsr_names() == list(document["schemas"])
-    assert pgsr_cli("schema", "nothing").code == 2
-
-
 def test_explain_one_and_all(topdown, check):
     """Lower case is understood; the list holds every page."""
     said = topdown("explain", "b004")
@@ -105,9 +97,11 @@ def test_schema_prints(topdown, name):
     assert said.out == topdown("schema", f"topdown.{name}").out
 
 
-def test_schema_lists(topdown, check):
-    """Without a name the command lists what there is."""
-    document = topdown("schema", "--json").document
+@pytest.mark.parametrize(("program", "names"), [("topdown", document_names), ("pgsr_cli", pgsr_names)])
+def test_schema_lists(request, check, program, names):
+    """Without a name the command lists every document that has a schema."""
+    run = request.getfixturevalue(program)
+    document = run("schema", "--json").document
     check(document)
-    assert document_names() == list(document["schemas"])
-    assert topdown("schema", "nothing").code == 2
+    assert names() == list(document["schemas"])
+    assert run("schema", "nothing").code == 2
