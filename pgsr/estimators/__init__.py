@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         relaxed_histograms,
         tree_optimum,
     )
+    from pgsr.estimators.kernels_intervals import fit_neighbours, fit_siblings
     from pgsr.estimators.kernels_isotonic import exceeds, fit_tree_rows, isotonic_rows, isotonic_rows_real
     from pgsr.estimators.kernels_paths import (
         PathBuffers,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         clustering_of_large,
         constrained_estimate,
         fitted_totals,
+        rates_apart,
         smooth_counts,
         whole_counts,
         whole_totals,

@@ -1,8 +1,11 @@
-"""Kernels of the shortest intervals around counts, given the mean and variance of each; see `count_intervals.py`."""
+"""Kernels of intervals: how far counts vary about what is expected, and the shortest intervals around them.
+
+Intervals are made of the mean and variance of each count; see `count_intervals.py`.
+"""
 
 from __future__ import annotations
 
-from math import erf, exp, floor, pow, sqrt, tanh
+from math import erf, erfc, exp, floor, pi, pow, sqrt
 
 import numpy as np
 
@@ -11,11 +14,23 @@ from topdown.arrays import Floats, FloatsOut, FloatTable, Ints, IntTable, IntTab
 NOT_RULED_OUT: float = 1e-3
 """Variance of a number of groups from which on its interval also holds where there is a group at all."""
 LEAST_VARIANCE: float = 1e-18
-LOGISTIC: float = 0.9068996821171089
-"""pi / (2 sqrt 3): turns standard deviations into the argument of tanh in the logistic law."""
-OF_LOGISTIC: float = 1.2
 OF_LAPLACE: float = 3.0
-"""Excess kurtosis of the two laws."""
+"""Excess kurtosis of Laplace's law; in a mixture with the normal law of the same variance, as much as its share."""
+OF_RATES: float = 0.9
+"""Excess kurtosis of a gamma law of relative variance 0.15, for rates that are not known; set on made-up data."""
+USUAL_RATIO: float = 0.25
+"""Mean relative variance of siblings' rates before any data."""
+UNEVEN: float = 0.05
+"""Mean relative variance, before any data, of a size's number of groups beside neighbouring sizes of the region; set on
+made-up data."""
+NEAR: float = 1.2
+"""Of `kernels_paths.py`: sizes are averaged over this factor."""
+OF_ALL: float = 0.5
+"""Part of the mean of a size's ratio, before its own data, that comes from all sizes; set on made-up data."""
+PASSES: Whole = 3
+HARDLY_KNOWN: float = 1e-8
+FAR_BELOW: float = -25.0
+LEAST_RATIO: float = 1e-6
 
 
 def fill_bounds(
@@ -41,7 +56,7 @@ def fill_bounds(
         noise: of every node, variance of the difference of two of its answers.
         most: of every node, furthest distance of a bound from its count.
         coverage: least probability.
-        is_normal: 1 where the law is normal, 0 where it is between logistic and Laplace.
+        is_normal: 1 where the noise is normal.
         lower, upper: filled.
     """
     law: FloatsOut = np.empty(5)
@@ -101,14 +116,14 @@ def fill_law(mean: float, variance: float, ratio: float, noise: float, law: Floa
 
     Below a mean of 1 a number of groups is 0, or geometric from 1 on. A variance above Poisson's is due to a mean that
     was cut at 0 or fitted too low: the second moment is kept, with the mean that Poisson's law has then. Where the
-    ratio is known too, the law has the mean of both. The last entry is the share of Laplace's law from a mean of 1 on:
-    it gives the excess kurtosis of the noise, 3/2 + 1 / its variance for two-sided geometrics, as far as the variance
-    is that of the noise.
+    ratio is known too, the law has the mean of both. From a mean of 1 on it is normal and Laplace's; the last entry is
+    the share of Laplace's, which gives the excess kurtosis of rates, or that of the noise as far as the variance is
+    that of the noise: 3/2 + 1 / its variance for two-sided geometrics.
     """
     square = variance + mean * mean
     law[0], law[1], law[2], law[3] = mean, sqrt(max(variance, LEAST_VARIANCE)), -1.0, 0.0
     excess = (1.5 + 1.0 / noise) * min(variance / noise, 1.0)
-    law[4] = min(max((excess - OF_LOGISTIC) / (OF_LAPLACE - OF_LOGISTIC), 0.0), 1.0)
+    law[4] = min(max(excess, OF_RATES) / OF_LAPLACE, 1.0)
     if mean < 1.0 and variance > NOT_RULED_OUT:
         few = max(mean, 0.5 * (sqrt(1.0 + 4.0 * square) - 1.0))
         steps = max(square / few, 1.0)
@@ -123,9 +138,146 @@ def mass_to(number: Whole, law: Floats, is_normal: Whole) -> float:
     if law[2] >= 0.0:
         return 1.0 - law[2] * pow(law[3], number) if number >= 0 else 0.0
     z: float = (number + 0.5 - law[0]) / law[1]
-    if is_normal:
-        return 0.5 * (1.0 + erf(z / sqrt(2.0)))
-    of_laplace: float = law[4]
-    tail: float = 0.5 * exp(-sqrt(2.0) * abs(z))
-    laplace: float = tail if z < 0.0 else 1.0 - tail
-    return (1.0 - of_laplace) * 0.5 * (1.0 + tanh(LOGISTIC * z)) + of_laplace * laplace
+    probability: float = 0.5 * (1.0 + erf(z / sqrt(2.0)))
+    if not is_normal:
+        tail: float = 0.5 * exp(-sqrt(2.0) * abs(z))
+        probability += law[4] * ((tail if z < 0.0 else 1.0 - tail) - probability)
+    return probability
+
+
+def fit_siblings(
+    answers: IntTable,
+    columns: Ints,
+    totals: Ints,
+    parent: Ints,
+    apart: Floats,
+    tails: FloatTable,
+    spread: FloatTable,
+    level: Ints,
+    variance: float,
+    out: FloatsOut,
+) -> None:
+    """Fill, per size, the relative variance of rates of siblings, fitted over a whole level.
+
+    Args:
+        answers: [node][size].
+        columns, totals, parent: of every node.
+        apart: of every node, how far its rate varies about its parent's, in proportion to that variance.
+        tails: posterior mean tail counts of the parents, [node][size + 1].
+        spread: variance of their number of groups of each size, [node][size].
+        level: first node and the one after the last.
+        variance: of one answer.
+        out: filled.
+    """
+    n = answers.shape[1]
+    above: FloatsOut = np.zeros(n + 1)
+    below: FloatsOut = np.zeros(n + 1)
+    out[:] = USUAL_RATIO
+    for _ in range(PASSES):
+        above[:] = 0.0
+        below[:] = 0.0
+        for r in range(level[0], level[1]):
+            g = parent[r]
+            if totals[r] <= 0 or totals[r] == totals[g]:
+                continue
+            share = totals[r] / totals[g]
+            stop = n if columns[r] == n else columns[r] - 1
+            for c in range(stop):
+                noise = variance if c in (0, n - 1) else 2.0 * variance
+                own = (totals[r] if c == 0 else answers[r, c]) - (answers[r, c + 1] if c + 1 < n else 0)
+                due = share * max(tails[g, c] - tails[g, c + 1], 0.0)
+                by_chance = noise + due * (1.0 - share) + share * share * spread[g, c]
+                weigh(c, (own - due) * (own - due), by_chance, apart[r] * due * due, out[c], above, below)
+        likely_ratios(above, below, USUAL_RATIO, out)
+
+
+def fit_neighbours(
+    answers: IntTable, columns: Ints, tails: FloatTable, level: Ints, variance: float, out: FloatsOut
+) -> None:
+    """Fill, per size, the relative variance of numbers of groups beside neighbouring sizes, fitted over a whole level.
+
+    Args:
+        answers: [node][size].
+        columns: of every node.
+        tails: estimated tail counts, [node][size + 1].
+        level: first node and the one after the last.
+        variance: of one answer.
+        out: filled.
+    """
+    n = answers.shape[1]
+    above: FloatsOut = np.zeros(n + 1)
+    below: FloatsOut = np.zeros(n + 1)
+    out[:] = UNEVEN
+    for _ in range(PASSES):
+        above[:] = 0.0
+        below[:] = 0.0
+        for r in range(level[0], level[1]):
+            stop = min(columns[r], n) - 1
+            for c in range(1, stop):
+                a = min(int((c + 1) / NEAR), c)
+                b = min(int((c + 1) * NEAR) + 1, n)
+                if a < 1 or b > stop:
+                    continue
+                others = 1.0 / (b - a - 1)
+                # Its own answers less the mean of the others, in answers of a, c, c + 1 and b.
+                own = (answers[r, c] - answers[r, c + 1]) * (1.0 + others)
+                own -= (answers[r, a] - answers[r, b]) * others
+                first = 1.0 if a == c else 1.0 + others
+                last = 1.0 if b == c + 1 else 1.0 + others
+                noise = first * first + last * last
+                noise += (0.0 if a == c else others * others) + (0.0 if b == c + 1 else others * others)
+                due = max((tails[r, a] - tails[r, b]) / (b - a), 0.0)
+                by_chance = variance * noise + due * (1.0 + others)
+                weigh(c, own * own, by_chance, due * due * (1.0 + others), out[c], above, below)
+        likely_ratios(above, below, UNEVEN, out)
+
+
+def weigh(
+    c: Whole, square: float, by_chance: float, unit: float, ratio: float, above: FloatsOut, below: FloatsOut
+) -> None:
+    """Add a squared difference, of mean by_chance + ratio x unit, to the parts of a size's ratio by its precision."""
+    if unit > 0.0:
+        weight = unit / (by_chance + ratio * unit)
+        above[c + 1] += weight * weight * (square - by_chance) / unit
+        below[c + 1] += weight * weight
+
+
+def likely_ratios(above: FloatsOut, below: FloatsOut, usual: float, out: FloatsOut) -> None:
+    """Fill the posterior mean of a ratio at every size, from sums over sizes within a tenth of it.
+
+    Before these it is exponential, with a mean halfway between the usual one and that of all sizes.
+
+    Args:
+        above, below: parts of the ratio, from the second entry on; replaced by their running sums.
+        usual: mean of the ratio before any data.
+        out: filled.
+    """
+    n = out.shape[0]
+    for c in range(n):
+        above[c + 1] += above[c]
+        below[c + 1] += below[c]
+    over: float = float(above[n])
+    under: float = float(below[n])
+    usual = (1.0 - OF_ALL) * usual + OF_ALL * likely_ratio(over, under, usual)
+    for c in range(n):
+        a, b = int(0.9 * c), min(int(1.1 * c) + 1, n)
+        over, under = float(above[b] - above[a]), float(below[b] - below[a])
+        out[c] = likely_ratio(over, under, usual)
+
+
+def likely_ratio(above: float, below: float, usual: float) -> float:
+    """Return the mean of above / below, of normal error, that is exponential before any data.
+
+    Its parts are weighted by precision, which they are in units of. Neighbouring sizes share an answer: the covariance
+    of their squares is a quarter of the variance, so that the variance of a mean is 3 / below instead of 2.
+    """
+    if below * usual * usual <= HARDLY_KNOWN:
+        return usual
+    error = sqrt(3.0 / below)
+    z = above / (below * error) - error / usual
+    if z > FAR_BELOW:
+        past = z + exp(-0.5 * z * z) / (sqrt(0.5 * pi) * erfc(-sqrt(0.5) * z))
+    else:
+        part = 1.0 / (z * z)
+        past = -(1.0 - part * (2.0 - 10.0 * part)) / z
+    return max(error * past, LEAST_RATIO)

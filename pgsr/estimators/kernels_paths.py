@@ -41,8 +41,6 @@ USUAL_RATIO: float = 0.25
 USUAL_WEIGHT: float = 8.0
 ALMOST_ALIKE: float = 0.02
 """Relative variance of siblings' rates before any data, its weight in noise variances, and the least."""
-DOUBT_OF_RATIO: float = 0.1
-"""Standard errors by which the relative variance is allowed to be larger; set on made-up data."""
 BEYOND: float = 14.0
 """A row's group is sought where its noise is less surprising than exp(-BEYOND)."""
 NOT_LARGE: float = 0.1
@@ -553,11 +551,10 @@ def fit_alikeness(
     level: Ints,
     scale: float,
     out: FloatsOut,
-    doubt: FloatsOut,
 ) -> None:
     """Fill, per size, the shape of the gamma law by which rates of siblings differ, fitted over a whole level.
 
-    Its inverse is their relative variance, the more in doubt the more noise it is fitted from.
+    Its inverse is their relative variance.
 
     Args:
         answers: [node][size].
@@ -567,12 +564,10 @@ def fit_alikeness(
         level: first node and the one after the last.
         scale: of the noise of one answer; its variance is 2 scale^2.
         out: filled.
-        doubt: filled, by how much the relative variance may well be larger.
     """
     n = answers.shape[1]
     above: FloatsOut = np.zeros(n + 1)
     below: FloatsOut = np.zeros(n + 1)
-    noises: FloatsOut = np.zeros(n + 1)
     for r in range(level[0], level[1]):
         g = parent[r]
         if totals[r] <= 0 or totals[r] == totals[g]:
@@ -585,9 +580,7 @@ def fit_alikeness(
             due = share * max(tails[g, c] - tails[g, c + 1], 0.0)
             above[c + 1] += (own - due) * (own - due) - noise - due * (1.0 - share)
             below[c + 1] += due * due
-            noises[c + 1] += noise * noise
     for c in range(n):
-        noises[c + 1] += noises[c]
         above[c + 1] += above[c]
         below[c + 1] += below[c]
     usual = 4.0 * scale * scale * USUAL_WEIGHT
@@ -595,9 +588,7 @@ def fit_alikeness(
         a = max(min(int(0.8 * c), c - 1), 0)
         b = min(max(int(1.25 * c) + 1, c + 2), n)
         ratio = (above[b] - above[a] + USUAL_RATIO * usual) / (below[b] - below[a] + usual)
-        ratio = min(max(ratio, ALMOST_ALIKE), 1.0)
-        error = sqrt(2.0 * (noises[b] - noises[a])) / (below[b] - below[a] + usual)
-        out[c], doubt[c] = 1.0 / ratio, min(DOUBT_OF_RATIO * error, 1.0 - ratio)
+        out[c] = 1.0 / min(max(ratio, ALMOST_ALIKE), 1.0)
 
 
 def weigh_large(

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.estimators.cumulative import TreeLeastSquares, smoothed, track
+from pgsr.estimators.kernels_intervals import fit_neighbours, fit_siblings
 from pgsr.estimators.kernels_isotonic import (
     block_precision,
     excess_of_siblings,
@@ -280,9 +281,6 @@ FEW, FEW_UNLIKE = 100.0, 12.0
 """Sizes of which a region expects fewer groups have their exact posterior."""
 UNLIKE = 0.012
 """Mean squared difference of siblings' cumulative shares from which the prior of rare sizes is a region's own."""
-UNEVEN = 0.05
-"""Relative variance of a size's number of groups beside the region's own estimate of neighbouring sizes. The prior
-allows 1, so that large deviations are followed; set on made-up data."""
 NO_INFORMATION = 1e-4
 """Variance that is added where cells are compared, so that certain ones can be."""
 UNKNOWN = -1.0
@@ -433,17 +431,22 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
     mean, variance = body.tails, body.variance
     spread, heard = np.empty((tree.n_nodes, n)), np.zeros((tree.n_nodes, n), dtype=np.float32)
     ratio, of_paths = np.full((tree.n_nodes, n), UNKNOWN, dtype=np.float32), np.empty(n)
-    density, of_density, alike, doubt = np.empty(n), np.empty(n), np.full(n, 4.0), np.zeros(n)
+    density, of_density, alike, unlike = np.empty(n), np.empty(n), np.full(n, 4.0), np.empty(n)
+    of_rates = rates_apart(tree, totals)
     clustering, buffers = 0.0, PathBuffers(np.empty(16 * n), np.empty(16 * n))
     for level in range(tree.n_levels):
         here = tree.columns(level)
         scale = sqrt(answers.variance(level) / 2.0)
         likelihood, few = answers.likelihood(level), FEW if body.alike[level] else FEW_UNLIKE
+        bounds, own = np.array([here.start, here.stop]), (answers.noisy, answers.choice.columns)
+        from_parent = level > 0 and body.alike[level]
+        if from_parent:
+            of_siblings = *own, totals, tree.parent
+            fit_alikeness(*of_siblings, mean, bounds, scale, alike)
+            fit_siblings(*of_siblings, of_rates, mean, spread, bounds, answers.variance(level), unlike)
+        else:
+            fit_neighbours(*own, mean, bounds, answers.variance(level), unlike)
         if level > 0:
-            bounds = np.array([here.start, here.stop])
-            fit_alikeness(
-                answers.noisy, answers.choice.columns, totals, tree.parent, mean, bounds, scale, alike, doubt
-            )
             clustering = clustering_of_large(answers, mean, level)
         for r in range(here.start, here.stop):
             if totals[r] == 0:
@@ -461,17 +464,19 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                     * ((1.0 - MIXED_IN) * np.maximum(mean[up, :-1] - mean[up, 1:], 0.0) + MIXED_IN * density)
                     + 1e-4 / n
                 )
-                if body.alike[level]:
+                if from_parent:
                     adapt_to_region(expected, steady[r], scale)
                 else:
                     smooth_density(mean[r], density)
                     expected, alike[:] = density + 1e-4 / n, 1.0
-            # The prior's own variance: of the parent's numbers, or of the smoothed ones that stand for them.
-            of_prior = of_density
-            if level > 0 and body.alike[level]:
-                of_prior = share * share * spread[up] + doubt * expected * expected
+            # Variance of counts about the prior's means, and of these: the parent's numbers, or smoothed own ones.
+            if from_parent:
+                likely = (1.0 - share) * expected + of_rates[r] * unlike * expected * expected
+                of_prior = share * share * spread[up]
             else:
+                likely = expected + unlike * expected * expected
                 density_variance(variance[r], of_density)
+                of_prior = of_density
             many = np.flatnonzero(expected > few)
             first = min(int(many[-1]) + 1, n - 1) if len(many) else 0
             end = np.array([float(totals[r]), 0.0] if first == 0 else [mean[r, first], variance[r, first]])
@@ -500,23 +505,36 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             ratio[r, first:] = of_paths[first:]
             prior = expected + expected * expected / alike
             pull = np.minimum(spread[r, first:] / prior[first:], 1.0)
-            # As far as the prior counts, its own error goes on; it is one for all sizes.
-            more = pull * pull * of_prior[first:]
-            spread[r, first:] += more
+            # As far as the prior counts, the error of its means goes on.
+            spread[r, first:] += pull * pull * of_prior[first:]
+            heard[r, first:] = 1.0 - np.minimum(spread[r, first:] / prior[first:], 1.0)
+            # So far counts vary as is likely, and not as the prior allows.
+            spread[r, first:] += pull * pull * (likely[first:] - prior[first:])
             apart = variance[r, :first] + variance[r, 1 : first + 1]
             if first > 0:
-                apart[-1] += np.sqrt(more).sum() ** 2
+                allowed = prior[first:].sum()
+                pull = min(variance[r, first] / allowed, 1.0)
+                of_tail = share * share * variance[up, first] if from_parent else end[1]
+                apart[-1] += pull * pull * (of_tail + likely[first:].sum() - allowed)
             off = mean[r, :first] - mean[r, 1 : first + 1] - expected[:first]
-            spread[r, :first] = np.minimum(apart, prior[:first] + of_prior[:first] + off * off)
+            spread[r, :first] = np.minimum(apart, likely[:first] + of_prior[:first] + off * off)
             leading = min(first, body.leading.n_sizes[level])
             spread[r, :leading] = np.minimum(apart[:leading], body.leading.variance[r, :leading])
-            heard[r] = 1.0 - np.minimum(spread[r] / prior, 1.0)
+            heard[r, :first] = 1.0 - np.minimum(spread[r, :first] / prior[:first], 1.0)
             if r < tree.n_inner:  # these have heard their parts already
                 heard[r, :leading] = 0.0
-            if not body.alike[level]:
-                wider = pull * pull * (1.0 - UNEVEN) * expected[first:] * expected[first:]
-                spread[r, first:] -= np.minimum(wider, 0.95 * spread[r, first:])
     return Paths(mean, variance, spread, heard, ratio)
+
+
+def rates_apart(tree: Tree, totals: Ints) -> Floats:
+    """Return how far rates of regions vary about their parents', in proportion to the variance of rates of siblings.
+
+    A parent's rate is the mean of its parts' by their shares, so that a part's differs from it with the variance
+    1 - 2 share + sum of squared shares.
+    """
+    shares = totals / np.maximum(totals[tree.parent], 1)
+    squares = np.bincount(tree.parent[1:], shares[1:] ** 2, tree.n_nodes)
+    return np.asarray(1.0 - 2.0 * shares + squares[tree.parent])
 
 
 def clustering_of_large(answers: Answers, tails: Floats, level: int) -> float:

@@ -8,7 +8,7 @@ from math import exp, floor, lgamma, log, log1p, prod, sqrt
 import numpy as np
 
 from pgsr import Tree, tree_of
-from pgsr.estimators import Differences, Siblings
+from pgsr.estimators import Answers, Differences, Siblings
 from pgsr.exact_arguments import scaled_weights, squared_cost
 from pgsr.hierarchy import check_matrix
 from pgsr.sensitivity_audit import compositions
@@ -170,6 +170,88 @@ def clustering_by_regions(
     return (
         max(sum(w * x for w, x in zip(weights, squares, strict=True)) / sum(weights), 0.0) if weights else 0.0
     )
+
+
+def ratios_of_siblings(
+    answers: Answers, apart: Floats, tails: Floats, spread: Floats, level: int
+) -> list[float]:
+    """Return, per size, how rates of a level's regions vary about their parents', from a list of squared differences.
+
+    Args:
+        answers: of which only columns are read.
+        apart, tails, spread: see `fit_siblings`.
+    """
+    tree, totals, n = answers.tree, answers.totals, answers.noisy.shape[1]
+    noise, seen = answers.variance(level), []
+    for r in range(*tree.columns(level).indices(tree.n_nodes)):
+        g = tree.parent[r]
+        if totals[r] in (0, totals[g]):
+            continue
+        share = totals[r] / totals[g]
+        tail = [totals[r], *answers.noisy[r, 1:], 0]
+        for c in range(n if answers.choice.columns[r] == n else answers.choice.columns[r] - 1):
+            due = share * max(tails[g, c] - tails[g, c + 1], 0.0)
+            exact = (c == 0) + (c + 1 == n)
+            by_chance = (2 - exact) * noise if exact < 2 else noise
+            by_chance += due * (1 - share) + share**2 * spread[g, c]
+            seen.append((c, (tail[c] - tail[c + 1] - due) ** 2, by_chance, apart[r] * due**2))
+    return ratios_by_integration(seen, n, 0.25)
+
+
+def ratios_of_neighbours(answers: Answers, tails: Floats, level: int) -> list[float]:
+    """Return, per size, how numbers of groups vary about the mean of neighbouring sizes; see `ratios_of_siblings`."""
+    n, seen = answers.noisy.shape[1], []
+    for r in range(*answers.tree.columns(level).indices(answers.tree.n_nodes)):
+        stop = answers.choice.columns[r] - 1
+        for c in range(1, stop):
+            first, end = min(int((c + 1) / 1.2), c), min(int((c + 1) * 1.2) + 1, n)
+            if first < 1 or end > stop:
+                continue
+            # Weights of numbers of groups, and what they make of the answers.
+            of_counts = np.zeros(n)
+            of_counts[first:end] = -1 / (end - first - 1)
+            of_counts[c] = 1
+            of_answers = np.diff(of_counts, prepend=0.0)
+            rate = max(tails[r, first] - tails[r, end], 0.0) / (end - first)
+            square = float(of_counts @ of_counts)
+            by_chance = answers.variance(level) * float(of_answers @ of_answers) + rate * square
+            seen.append((c, float(of_answers @ answers.noisy[r]) ** 2, by_chance, rate**2 * square))
+    return ratios_by_integration(seen, n, 0.05)
+
+
+def ratios_by_integration(
+    seen: Sequence[tuple[int, float, float, float]], n: int, usual: float
+) -> list[float]:
+    """Return posterior means of ratios from (size, square, its mean by chance, its further mean for a ratio of 1).
+
+    Three passes of weighted least squares; the error of a ratio is normal, the prior exponential.
+    """
+
+    def mean_of(part: list[tuple[float, float]], before: float) -> float:
+        weight = sum(w for w, _ in part)
+        if weight * before * before <= 1e-8:
+            return before
+        middle, variance = sum(w * x for w, x in part) / weight, 3 / weight
+        peak = max(middle - variance / before, 0.0)
+        reach = sqrt(variance) if peak > 0 else 1 / (1 / before - middle / variance + 1 / sqrt(variance))
+        x = np.linspace(max(peak - 12 * sqrt(variance), 0.0), peak + 40 * reach, 400_001)
+        energy = (x - middle) ** 2 / (2 * variance) + x / before
+        law = np.exp(energy.min() - energy)
+        return max(float(law @ x / law.sum()), 1e-6)
+
+    ratios = [usual] * n
+    for _ in range(3):
+        made = [
+            (c, (unit / (chance + ratios[c] * unit)) ** 2, (square - chance) / unit)
+            for c, square, chance, unit in seen
+            if unit > 0
+        ]
+        before = 0.5 * usual + 0.5 * mean_of([(w, x) for _, w, x in made], usual)
+        ratios = [
+            mean_of([(w, x) for s, w, x in made if int(0.9 * c) <= s < min(int(1.1 * c) + 1, n)], before)
+            for c in range(n)
+        ]
+    return ratios
 
 
 def path_posterior_by_enumeration(

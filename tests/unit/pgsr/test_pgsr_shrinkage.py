@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
-from math import erf, exp, floor, lgamma, pi, sqrt, tanh
+from math import erf, exp, floor, lgamma, sqrt
 
 import numpy as np
 import pytest
@@ -30,11 +30,14 @@ from pgsr.estimators import (
     estimate,
     exact_answers,
     fit_differences,
+    fit_neighbours,
+    fit_siblings,
     fit_tree_rows,
     fitted_totals,
     join_answers,
     mechanism_named,
     path_posterior,
+    rates_apart,
     shrink_jointly,
     smooth_counts,
     split_bounded,
@@ -50,6 +53,8 @@ from tests.oracles.group_sizes import (
     clustering_by_regions,
     covariance_of_siblings,
     path_posterior_by_enumeration,
+    ratios_of_neighbours,
+    ratios_of_siblings,
 )
 
 BUFFERS = PathBuffers(np.empty(1), np.empty(1))
@@ -386,6 +391,39 @@ def test_clustering_is_fitted_as_sums_over_groups_and_regions_say(made):
     assert CLUSTERED * due == pytest.approx(clustering_of_large(answers, tails, 1), rel=1e-9, abs=1e-12)
 
 
+@given(st.integers(2, 9), st.integers(1, 14), st.integers(0, 2**32), st.sampled_from([3.0, 40.0, 3000.0]))
+@settings(deadline=None, max_examples=40)
+def test_what_counts_vary_by_is_fitted_as_lists_of_squares_say(parts, n_sizes, seed, many):
+    """Rates of siblings and neighbouring sizes, known well, hardly or not at all, against sums and an integral."""
+    rng = np.random.default_rng(seed)
+    tree = tree_of([[-1], [0] * parts])
+    truth = tree.sums(rng.poisson(many * rng.gamma(2.0, 0.5, (n_sizes, parts))))
+    plan = calibrate("tail", tree, Sizes(n_sizes), Budget(Fraction(1, 2)))
+    tails = np.zeros((tree.n_nodes, n_sizes + 1))
+    tails[:, :-1] = np.cumsum(truth[::-1], axis=0)[::-1].T
+    noisy = np.rint(tails[:, :-1] + rng.laplace(0.0, 4.0, (tree.n_nodes, n_sizes))).astype(np.int64)
+    columns = np.where(rng.random(tree.n_nodes) < 0.3, rng.integers(1, n_sizes + 1), n_sizes)
+    choice = ColumnsAndRows(columns, np.zeros_like(columns))
+    answers = Answers(tree, noisy, choice, truth.sum(axis=0), plan)
+    apart, spread = rates_apart(tree, answers.totals), rng.uniform(0.0, 9.0, noisy.shape)
+    found, level = np.empty(n_sizes), np.array([1, tree.n_nodes])
+    of_siblings = noisy, columns, answers.totals, tree.parent
+    fit_siblings(*of_siblings, apart, tails, spread, level, answers.variance(1), found)
+    due = ratios_of_siblings(answers, apart, tails, spread, 1)
+    assert found == pytest.approx(due, rel=1e-3, abs=2e-6)
+    fit_neighbours(noisy, columns, tails, level, answers.variance(1), found)
+    assert found == pytest.approx(ratios_of_neighbours(answers, tails, 1), rel=1e-3, abs=2e-6)
+
+
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=7).filter(sum))
+def test_a_part_varies_about_its_parent_as_the_rates_of_all_parts_say(groups):
+    """With independent rates of variance 1: a giant hardly differs from its parent, and its siblings doubly."""
+    tree, totals = tree_of([[-1], [0] * len(groups)]), np.array([sum(groups), *groups])
+    of_parent = totals[1:] / totals[0]
+    differences = np.eye(len(groups)) - of_parent
+    assert rates_apart(tree, totals)[1:] == pytest.approx((differences**2).sum(axis=1), abs=1e-12)
+
+
 @given(st.integers(1, 6), st.integers(0, 2**32), st.floats(0.5, 8.0))
 @settings(deadline=None, max_examples=40)
 def test_factors_turn_the_prior_of_large_groups_into_the_clustered_one(n, seed, clustering):
@@ -500,15 +538,11 @@ def law_below(mean, variance, noise, ratio, of_noise):
     variance = max(variance, part * (1 - part))
     if mean >= 1 or variance <= 1e-3:
         z = (lambda x: (x - mean) / sqrt(variance)) if variance else (lambda x: 1e9 * (x - mean))
-        # A mixture of logistic and Laplace laws of equal variance has a kurtosis between 21/5 and 6, in proportion.
-        kurtosis = 3 + min(variance / of_noise, 1) * (3 / 2 + 1 / of_noise)
-        of_laplace = min(max((kurtosis - 21 / 5) / (6 - 21 / 5), 0), 1)
+        # A mixture of normal and Laplace laws of equal variance has a kurtosis between 3 and 6, in proportion.
+        excess = max(min(variance / of_noise, 1) * (3 / 2 + 1 / of_noise), 9 / 10)
+        of_laplace = min(excess / 3, 1) if noise == "geometric" else 0
         laplace = lambda x: exp(sqrt(2) * z(x)) / 2 if z(x) < 0 else 1 - exp(-sqrt(2) * z(x)) / 2  # noqa: E731
-        return lambda x: (
-            (1 + erf(z(x) / sqrt(2))) / 2
-            if noise == "gaussian"
-            else of_laplace * laplace(x) + (1 - of_laplace) * (1 + tanh(z(x) * pi / sqrt(12))) / 2
-        )
+        return lambda x: of_laplace * laplace(x) + (1 - of_laplace) * (1 + erf(z(x) / sqrt(2))) / 2
     poisson = max(np.roots([1.0, 1.0, -variance - mean * mean]).real)
     first, second = max(mean, poisson), variance + mean * mean
     # A geometric number from 1 on with the tail ratio q has the moments 1 / (1 - q) and (1 + q) / (1 - q)^2.
@@ -592,7 +626,9 @@ def test_intervals_hold_as_often_as_they_say_under_their_law(noise):
     """Wide laws of many means: each level of coverage is met, and hardly exceeded."""
     rng, n = np.random.default_rng(3), 20_000
     mean, sd = rng.uniform(200, 300, n), rng.uniform(10, 20, n)
-    drawn = rng.normal(size=n) if noise == "gaussian" else rng.logistic(size=n) * sqrt(3) / pi
+    drawn = rng.normal(size=n)
+    if noise == "geometric":
+        drawn = np.where(rng.random(n) < 0.3, rng.laplace(0.0, sqrt(1 / 2), n), drawn)
     truth = np.rint(mean + sd * drawn).astype(np.int64)
     posterior = posterior_of(mean, sd**2, noise=noise)
     counts = np.rint(mean).astype(np.int64)[None, :]
