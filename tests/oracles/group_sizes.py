@@ -234,9 +234,10 @@ def ratios_by_integration(
         middle, variance = sum(w * x for w, x in part) / weight, 3 / weight
         peak = max(middle - variance / before, 0.0)
         reach = sqrt(variance) if peak > 0 else 1 / (1 / before - middle / variance + 1 / sqrt(variance))
-        x = np.linspace(max(peak - 12 * sqrt(variance), 0.0), peak + 40 * reach, 400_001)
+        x = np.linspace(max(peak - 12 * sqrt(variance), 0.0), peak + 40 * reach, 20_001)
         energy = (x - middle) ** 2 / (2 * variance) + x / before
         law = np.exp(energy.min() - energy)
+        law[0] /= 2
         return max(float(law @ x / law.sum()), 1e-6)
 
     ratios = [usual] * n

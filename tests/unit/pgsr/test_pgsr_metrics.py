@@ -232,6 +232,7 @@ def test_rows_that_the_page_counts_are_those_of_the_tables():
     page = (ROOT / "docs" / "explanation" / "pgsr-accuracy.md").read_text()
     for name in (
         "within 2 points of what is claimed",
+        "within 2 points or two standard errors of it",
         "within 2 points of what is asked",
         "claim within 2 points of what is asked",
         "at least what is asked less 2 points",

@@ -403,14 +403,12 @@ def test_what_counts_vary_by_is_fitted_as_lists_of_squares_say(parts, n_sizes, s
     tails[:, :-1] = np.cumsum(truth[::-1], axis=0)[::-1].T
     noisy = np.rint(tails[:, :-1] + rng.laplace(0.0, 4.0, (tree.n_nodes, n_sizes))).astype(np.int64)
     columns = np.where(rng.random(tree.n_nodes) < 0.3, rng.integers(1, n_sizes + 1), n_sizes)
-    choice = ColumnsAndRows(columns, np.zeros_like(columns))
-    answers = Answers(tree, noisy, choice, truth.sum(axis=0), plan)
+    answers = Answers(tree, noisy, ColumnsAndRows(columns, 0 * columns), truth.sum(axis=0), plan)
     apart, spread = rates_apart(tree, answers.totals), rng.uniform(0.0, 9.0, noisy.shape)
     found, level = np.empty(n_sizes), np.array([1, tree.n_nodes])
-    of_siblings = noisy, columns, answers.totals, tree.parent
-    fit_siblings(*of_siblings, apart, tails, spread, level, answers.variance(1), found)
-    due = ratios_of_siblings(answers, apart, tails, spread, 1)
-    assert found == pytest.approx(due, rel=1e-3, abs=2e-6)
+    of_siblings = columns, answers.totals, tree.parent, apart, tails, spread, level, answers.variance(1)
+    fit_siblings(noisy, *of_siblings, found)
+    assert found == pytest.approx(ratios_of_siblings(answers, apart, tails, spread, 1), rel=1e-3, abs=2e-6)
     fit_neighbours(noisy, columns, tails, level, answers.variance(1), found)
     assert found == pytest.approx(ratios_of_neighbours(answers, tails, 1), rel=1e-3, abs=2e-6)
 
@@ -419,8 +417,7 @@ def test_what_counts_vary_by_is_fitted_as_lists_of_squares_say(parts, n_sizes, s
 def test_a_part_varies_about_its_parent_as_the_rates_of_all_parts_say(groups):
     """With independent rates of variance 1: a giant hardly differs from its parent, and its siblings doubly."""
     tree, totals = tree_of([[-1], [0] * len(groups)]), np.array([sum(groups), *groups])
-    of_parent = totals[1:] / totals[0]
-    differences = np.eye(len(groups)) - of_parent
+    differences = np.eye(len(groups)) - totals[1:] / totals[0]
     assert rates_apart(tree, totals)[1:] == pytest.approx((differences**2).sum(axis=1), abs=1e-12)
 
 
@@ -626,9 +623,8 @@ def test_intervals_hold_as_often_as_they_say_under_their_law(noise):
     """Wide laws of many means: each level of coverage is met, and hardly exceeded."""
     rng, n = np.random.default_rng(3), 20_000
     mean, sd = rng.uniform(200, 300, n), rng.uniform(10, 20, n)
-    drawn = rng.normal(size=n)
-    if noise == "geometric":
-        drawn = np.where(rng.random(n) < 0.3, rng.laplace(0.0, sqrt(1 / 2), n), drawn)
+    peaked = noise == "geometric" and rng.random(n) < 0.3
+    drawn = np.where(peaked, rng.laplace(0.0, sqrt(1 / 2), n), rng.normal(size=n))
     truth = np.rint(mean + sd * drawn).astype(np.int64)
     posterior = posterior_of(mean, sd**2, noise=noise)
     counts = np.rint(mean).astype(np.int64)[None, :]
