@@ -85,7 +85,7 @@ class CountPosterior:
 
 
 def standard_deviations(noise: str, coverage: Fraction) -> float:
-    """Return how many standard deviations a posterior's law has on either side of its mean."""
+    """Return how many standard deviations of the noise a bound is away at most: of the logistic or normal law."""
     if noise == "gaussian":
         return NormalDist().inv_cdf(0.5 + 0.5 * float(coverage))
     return float(np.arctanh(float(coverage)) / LOGISTIC)
