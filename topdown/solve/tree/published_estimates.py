@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -65,27 +66,29 @@ class QueryOnLattice:
     recoded: tuple[tuple[int, Floats], ...]
     factors: Floats
 
+    @cached_property
+    def position(self) -> Ints:
+        """Where each answer stands in `place`, int64 (n_answers,)."""
+        return np.argsort(self.place.reshape(-1))
+
     def estimates(self, lattice: Lattice, part: LatticePart) -> Floats:
-        """Return the estimate of every answer at the nodes of a part, (m, n_answers)."""
+        """Return the estimate of every answer at the nodes of a part, (m, n_answers), in the order of `place`."""
         summed = part.summed(lattice, self.dropped)
         m, t, *kept = summed.shape
         grid = (self.member[:, part.values] @ summed.reshape(m, t, -1)).reshape(m, -1, *kept)
         for axis, of in self.recoded:
             grid = np.moveaxis(np.moveaxis(grid, axis + 2, -1) @ of.T, -1, axis + 2)
-        out = np.zeros((m, self.query.n_answers))
-        out[:, self.place.reshape(-1)] = grid.reshape(m, -1)
-        return out
+        return grid.reshape(m, -1)
 
     def variances(self, part: LatticePart) -> Floats:
-        """Return the variance of every answer at the nodes of a part, (m, n_answers)."""
+        """Return the variance of every answer at the nodes of a part: (m, n_groups, kept product cells).
+
+        The last axis has length 1 where no axis is added up in groups: there it is the same for every such cell.
+        """
         member = self.member[:, part.values]
         quadratic = np.einsum("mcge,ge->mgc", member @ part.v, member)
         found = np.maximum(self.shares(quadratic), 0.0)
-        if found.ndim == 2:  # the same for every kept product cell
-            found = np.repeat(found, self.place.shape[1], axis=1)
-        out = np.zeros((len(part.nodes), self.query.n_answers))
-        out[:, self.place.reshape(-1)] = found.reshape(len(found), -1)
-        return out
+        return found.reshape(*found.shape[:2], -1)
 
     def shares(self, quadratic: Floats) -> Floats:
         """Return variances, (...) or (..., kept product cells), from what each component has, (..., n_components)."""
@@ -197,7 +200,7 @@ class TreeEstimates:
                 for group, place in zip(query.member, query.place, strict=True):
                     quadratic = union_quadratic(tree, self.statistics.root[1], union, group)
                     stddev[place] = 1000 * np.maximum(query.shares(quadratic), 0.0) ** 0.5
-                out.append(_thousandths(1000 * total, stddev))
+                out.append(_thousandths(1000 * total[query.position], stddev))
         return out
 
     def _fill(self, part: LatticePart, name: str, rows: tuple[Ints, Ints], out: tuple[Ints, Ints]) -> None:
@@ -211,8 +214,11 @@ class TreeEstimates:
             np.arange(len(of)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(first, lengths)
         )
         query = self._query(name)
-        estimate = 1000 * query.estimates(self.statistics.lattice, part)[of, answer[row]]
-        stddev = 1000 * np.sqrt(query.variances(part))[of, answer[row]]
+        cell = of * query.place.size + query.position[answer[row]]
+        estimate = 1000 * query.estimates(self.statistics.lattice, part).reshape(-1)[cell]
+        variances = query.variances(part).reshape(-1)
+        alike = len(part.nodes) * query.place.size // len(variances)
+        stddev = 1000 * np.sqrt(variances[cell // alike])
         out[0][row], out[1][row] = _thousandths(estimate, stddev)
 
     def _query(self, name: str) -> QueryOnLattice:
