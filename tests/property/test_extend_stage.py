@@ -23,14 +23,19 @@ from topdown.solve.extend import (
     stage_queries,
 )
 from topdown.solve.least_squares import (
+    Iterate,
     LinearStep,
     Partition,
     Problem,
+    Solution,
     Structured,
+    TreeStep,
     drop_uncertain_queries,
+    finish_split,
     first_penalty,
     n_answers,
     nest_answers,
+    residual_persons,
     solve,
     structured,
     summing_matrix,
@@ -91,6 +96,41 @@ def test_estimate_is_the_default_solvers(seed: int, root: bool) -> None:
     expected = solve(replace(problem, quadratic=problem.quadratic.dense()))[0].z
     assert residual <= 1e-5
     np.testing.assert_allclose(found.z, expected, atol=3e-5)
+
+
+def few_steps(problem: Problem) -> tuple[TreeStep, Iterate]:
+    """Take as many steps of ADMM as leave a table that is far from the optimum."""
+    step, rho, none = TreeStep(problem, problem.quadratic, 0.5), first_penalty(problem), np.zeros((0, 1))
+    z = step.start()
+    at = Iterate(z, np.zeros_like(z), none, none, none, none)
+    step.factor(rho)
+    step.take(at, rho, 20, 0.0)
+    return step, at
+
+
+@given(SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_active_sets_end_at_the_optimum_of_a_split(seed: int) -> None:
+    """ADMM would need hundreds of steps more: most of an extension's solve."""
+    problem, _ = random_stage(seed)
+    step, at = few_steps(problem)
+    found = step.polish(at.z, 20)
+    assert found is not None
+    assert residual_persons(problem, found, strict=True) <= 1e-6
+    expected = solve(replace(problem, quadratic=problem.quadratic.dense()))[0].z
+    np.testing.assert_allclose(found.z, expected, atol=3e-5)
+
+
+def test_entries_that_cannot_have_the_sums_are_no_guess() -> None:
+    """Multipliers would grow without end where a row's entries lie in other areas than its people."""
+    target = np.array([[3.0, 0.0], [0.0, 1.0]])
+    quadratic = Structured((Partition(np.arange(2), np.ones(2), target),), np.zeros(2, dtype=np.int64))
+    fixed, allowed = FixedTable(np.zeros(2, dtype=np.int64), np.full((1, 2), 2)), np.ones((2, 2), dtype=bool)
+    problem = stage_problem(quadratic, np.array([3, 1]), fixed, allowed)
+    near = Solution.without_multipliers(problem, target, 1)
+    assert finish_split(problem, quadratic, near) is None
+    found = finish_split(problem, quadratic, replace(near, z=np.ones((2, 2))))
+    np.testing.assert_allclose(found.z, [[2.0, 1.0], [0.0, 1.0]], atol=1e-6)
 
 
 def test_where_most_entries_end_at_zero_the_penalty_is_higher() -> None:

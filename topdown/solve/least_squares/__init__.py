@@ -40,6 +40,12 @@ if TYPE_CHECKING:
         nest_answers,
         summing_matrix,
     )
-    from topdown.solve.least_squares.structured_step import RELAX, LinearStep, TreeStep, build_tree
+    from topdown.solve.least_squares.structured_step import (
+        RELAX,
+        LinearStep,
+        TreeStep,
+        build_tree,
+        finish_split,
+    )
 
 __getattr__ = lazy_face(__name__, __file__)

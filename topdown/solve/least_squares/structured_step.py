@@ -1,18 +1,22 @@
 """Steps of ADMM on a structured quadratic: a tree, and a Schur complement for what does not nest.
 
-The root is finished exactly: guess which entries are positive, solve for them, correct the guess (active sets).
+Roots and splits are finished exactly: guess which entries are positive, solve for them, correct the guess.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import scipy  # which loads its parts when they are first used
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import csr_array, vstack
 
-from topdown.arrays import Floats, Ints
+from topdown.arrays import Bools, Floats, Ints
 from topdown.errors import ConfigError
 from topdown.solve.group_constraints import FixedTable, LowerBounds
 from topdown.solve.least_squares.admm import Iterate, PenaltySchedule, Step
+from topdown.solve.least_squares.kernels_admm import project_segments
 from topdown.solve.least_squares.kernels_tree import Schur, Tree, admm_steps, apply_tree
 from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.structured import (
@@ -233,6 +237,114 @@ def _restrict_rows(quadratic: Structured, free: np.ndarray) -> Structured:
     return Structured(tuple(queries), quadratic.supergroup[free])
 
 
+ROUNDS_OF_SPLIT, MOST_GRADIENTS = 12, 400  # guesses, and steps of conjugate gradients for one
+CLOSER = 1e-3  # by how much a guess brings the gradient down, until it is next to nothing
+NEXT_TO_NOTHING = 1e-7  # persons; times the smallest weight, of a gradient
+SINGULAR = 1e-10  # added to the diagonal of products of sums: some follow from others
+
+
+class FreeEntries:
+    """The least squares over some entries of a split, the others being zero, within the sums of rows and fixed table.
+
+    Conjugate gradients (Gould, Hribar and Nocedal 2001): steps keep the sums, to which a sparse factor projects them.
+
+    Args:
+        problem: a split, see `finish_split`. quadratic: its own. free: bool (n, m).
+    """
+
+    def __init__(self, problem: Problem, quadratic: Structured, free: Bools) -> None:
+        (n, m), fixed, by_row = problem.shape, problem.fixed, quadratic.transposed
+        self.places = np.flatnonzero(free)
+        row, child = np.divmod(self.places, m)
+        entry = np.arange(len(row))
+        lengths = np.diff(by_row.indptr)[row]
+        first = by_row.indptr[row] - np.cumsum(lengths) + lengths
+        answer = by_row.indices[np.repeat(first, lengths) + np.arange(lengths.sum())]
+        of_entry = np.repeat(entry, lengths)
+        self.answers = csr_array(
+            (np.ones(len(answer)), (answer * m + child[of_entry], of_entry)),
+            shape=(quadratic.target.size, len(row)),
+        )
+        self.by_entry, self.weight = self.answers.T.tocsr(), np.repeat(quadratic.weight, m)
+        self.g = self.by_entry @ (self.weight * quadratic.target.reshape(-1))
+        groups = [n + fixed.of[row] * m + child] if fixed.n_groups else []
+        sums = summing_matrix(row, n + fixed.answers.size)
+        self.sums = sum((summing_matrix(of, sums.shape[0]) for of in groups), sums)
+        self.known = np.concatenate([problem.sums, fixed.answers.reshape(-1)])
+        self.by_sum = self.sums.T.tocsr()
+        both = self.sums @ self.by_sum + SINGULAR * scipy.sparse.eye_array(len(self.known))
+        self.factor = scipy.sparse.linalg.splu(
+            both.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+        )
+
+    def with_sums(self, x: Floats) -> Floats:
+        """Return the nearest table with the known sums, as far as these entries can have them."""
+        return np.asarray(x + self.by_sum @ self.factor.solve(self.known - self.sums @ x))
+
+    def gradient(self, x: Floats) -> Floats:
+        """Return Hx - g on the entries."""
+        return np.asarray(self.by_entry @ (self.weight * (self.answers @ x)) - self.g)
+
+    def towards_optimum(self, x: Floats, enough: float) -> tuple[Floats, bool]:
+        """Return a table whose gradient within the sums is shorter by `CLOSER`, or `enough`; and whether it is that."""
+        rest = step = self._within(self._within(-self.gradient(x)))
+        old = float(rest @ rest)
+        least = max(enough**2, CLOSER**2 * old)
+        for _ in range(MOST_GRADIENTS):
+            image = self.by_entry @ (self.weight * (self.answers @ step))
+            along = float(step @ image)
+            if old <= least or along <= 0:
+                break
+            x, rest = x + old / along * step, self._within(rest - old / along * image)
+            new = float(rest @ rest)
+            step, old = rest + new / old * step, new
+        return x, old <= enough**2
+
+    def multipliers(self, x: Floats, near: Floats) -> Floats:
+        """Return those of the sums that explain the gradient at a table best, the nearest to some."""
+        return np.asarray(near + self.factor.solve(self.sums @ (self.gradient(x) - self.by_sum @ near)))
+
+    def _within(self, x: Floats) -> Floats:
+        """Return the nearest table with all sums 0."""
+        return np.asarray(x - self.by_sum @ self.factor.solve(self.sums @ x))
+
+
+def finish_split(problem: Problem, quadratic: Structured, near: Solution) -> Solution | None:
+    """Return the table of a split that active sets find from the positive entries of `near`; None if it is too far.
+
+    Guesses are as those of `finish_root`, but of no guess more is asked than what tells the next.
+
+    Args:
+        problem: more than one column, all rows with a sum, no bounds, no soft rules. quadratic: its own.
+        near: a table and the fixed table's multipliers.
+    """
+    (n, m), fixed, taken = problem.shape, problem.fixed, near.iterations
+    free, x, tables = near.z > 0, near.z, near.fixed_multipliers
+    d = (quadratic.gradient(x) - fixed.spread(tables)) * free
+    push = np.concatenate([d.sum(axis=1) / np.maximum(free.sum(axis=1), 1), tables.reshape(-1)])
+    for _ in range(ROUNDS_OF_SPLIT):
+        taken += 1
+        inner = FreeEntries(problem, quadratic, free)
+        start = inner.with_sums(x.reshape(-1)[inner.places])
+        if np.abs(inner.known - inner.sums @ start).max() > NEXT_TO_NOTHING:
+            return None
+        found, ends = inner.towards_optimum(start, NEXT_TO_NOTHING * quadratic.scale)
+        push = inner.multipliers(found, push)
+        x = np.zeros((n, m))
+        x.reshape(-1)[inner.places] = found
+        tables = np.ascontiguousarray(push[n:].reshape(fixed.answers.shape))
+        d = quadratic.gradient(x) - push[:n, None] - fixed.spread(tables)
+        gains = problem.allowed & (problem.sums > 0)[:, None] & (d < -NEXT_TO_NOTHING * quadratic.scale)
+        wanted = np.where(free, x > -NEXT_TO_NOTHING, gains)
+        if ends and np.array_equal(wanted, free):
+            break
+        free = wanted
+    z = np.empty(n * m)
+    project_segments(x.reshape(-1), problem.pointers, problem.sums, free.reshape(-1), z)
+    plain = Solution.without_multipliers(problem, z.reshape(n, m), taken)
+    return replace(plain, fixed_multipliers=tables)
+
+
 RELAX = 1.8
 
 
@@ -255,7 +367,10 @@ class TreeStep(Step):
         self.problem, self.quadratic = problem, quadratic
         self.linear = LinearStep(quadratic, problem.fixed, problem.compared.rows, power)
         few = not len(problem.compared.rows) and problem.allowed.size <= FEW_ENTRIES
-        self.pace = PenaltySchedule(steps=20, balance=20, polish=200, most=FEW_STEPS if few else MOST_STEPS)
+        polish = 200 if problem.shape[1] == 1 else 60
+        self.pace = PenaltySchedule(
+            steps=20, balance=20, polish=polish, most=FEW_STEPS if few else MOST_STEPS
+        )
         self._allowed = np.ascontiguousarray(problem.allowed).reshape(-1)
         self._threshold = np.full(len(problem.sums), np.inf)
         self._multipliers = np.zeros((problem.fixed.n_groups, problem.shape[1]))
@@ -290,8 +405,12 @@ class TreeStep(Step):
         return Solution(at.z.copy(), self._multipliers, at.y, self._pull[:, None] * at.t, taken)
 
     def polish(self, z: Floats, taken: int) -> Solution | None:
-        """Finish the root without rules exactly."""
-        return finish_root(self.problem, self.quadratic, z, taken)
+        """Finish what has no rules exactly."""
+        p = self.problem
+        if p.shape[1] == 1 or len(p.compared.rows):
+            return finish_root(p, self.quadratic, z, taken)
+        near = Solution.without_multipliers(p, z, taken)
+        return finish_split(p, self.quadratic, replace(near, fixed_multipliers=self._multipliers))
 
 
 def spread_proportionally(problem: Problem) -> Floats:
