@@ -12,7 +12,7 @@ from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError
 from topdown.model import Query, Support, common_refinement, refines
 from topdown.plan import LevelPlan, PublicContext
-from topdown.solve.group_constraints import FixedTable, LowerBounds
+from topdown.solve.group_constraints import FixedTable, LowerBounds, group_sums
 from topdown.solve.least_squares import Partition, Problem, SoftRules, Structured
 from topdown.solve.least_squares.structured import inside_supergroups
 from topdown.solve.rounding import RoundingProblem
@@ -186,8 +186,7 @@ def stage_queries(
             of_row, nests = up[of_cell[first]], True  # by the table itself
         if refines(rows.before.of[first][free], of_row[free]):
             continue
-        taken = np.zeros_like(values)
-        np.add.at(taken, of_row, known)
+        taken = group_sums(known.astype(np.float64), of_row, len(values))
         used, here = np.unique(of_row[free], return_inverse=True)
         out.append(Partition(here.reshape(-1).astype(np.int64), weights[used], (values - taken)[used], nests))
     return tuple(out)
