@@ -129,8 +129,9 @@ def test_entries_that_cannot_have_the_sums_are_no_guess() -> None:
     problem = stage_problem(quadratic, np.array([3, 1]), fixed, allowed)
     near = Solution.without_multipliers(problem, target, 1)
     assert finish_split(problem, quadratic, near) is None
-    found = finish_split(problem, quadratic, replace(near, z=np.ones((2, 2))))
-    np.testing.assert_allclose(found.z, [[2.0, 1.0], [0.0, 1.0]], atol=1e-6)
+    for start in ([[1.0, 1.0], [1.0, 1.0]], [[1.0, 2.0], [1.0, 0.0]]):  # entries to close, and one to open
+        found = finish_split(problem, quadratic, replace(near, z=np.array(start)))
+        np.testing.assert_allclose(found.z, [[2.0, 1.0], [0.0, 1.0]], atol=1e-6)
 
 
 def test_where_most_entries_end_at_zero_the_penalty_is_higher() -> None:
