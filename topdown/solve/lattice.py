@@ -107,7 +107,7 @@ class Lattice:
         out = np.zeros_like(grid)
         for s in range(self.n_components):
             axes = tuple(a + 2 for a in range(len(self.sizes)) if s >> a & 1)
-            mean = grid.mean(axis=axes, keepdims=True)
+            mean = grid.mean(axis=axes, keepdims=True) if axes else grid
             out += (factors[:, s] @ mean.reshape(m, t, -1)).reshape(mean.shape)
         return out.reshape(m, t, self.n_product)
 
@@ -247,7 +247,7 @@ class Information:
         """
         out = np.zeros((len(answers), len(values), self.labels[0].shape[1]))
         for labels, weight in zip(self.labels, self.weights, strict=True):
-            out += weight * answers[:, labels[values]]
+            out += weight * np.take(answers, labels[values], axis=1)
         return out
 
 
