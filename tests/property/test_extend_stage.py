@@ -99,12 +99,12 @@ def test_estimate_is_the_default_solvers(seed: int, root: bool) -> None:
 
 
 def few_steps(problem: Problem) -> tuple[TreeStep, Iterate]:
-    """Take as many steps of ADMM as leave a table that is far from the optimum."""
+    """Take the steps of ADMM after which a split is first finished exactly."""
     step, rho, none = TreeStep(problem, problem.quadratic, 0.5), first_penalty(problem), np.zeros((0, 1))
     z = step.start()
     at = Iterate(z, np.zeros_like(z), none, none, none, none)
     step.factor(rho)
-    step.take(at, rho, 20, 0.0)
+    step.take(at, rho, 60, 0.0)
     return step, at
 
 
@@ -114,7 +114,7 @@ def test_active_sets_end_at_the_optimum_of_a_split(seed: int) -> None:
     """ADMM would need hundreds of steps more: most of an extension's solve."""
     problem, _ = random_stage(seed)
     step, at = few_steps(problem)
-    found = step.polish(at.z, 20)
+    found = step.polish(at.z, 60)
     assert found is not None
     assert residual_persons(problem, found, strict=True) <= 1e-6
     expected = solve(replace(problem, quadratic=problem.quadratic.dense()))[0].z

@@ -267,9 +267,8 @@ class FreeEntries:
         )
         self.by_entry, self.weight = self.answers.T.tocsr(), np.repeat(quadratic.weight, m)
         self.g = self.by_entry @ (self.weight * quadratic.target.reshape(-1))
-        groups = [n + fixed.of[row] * m + child] if fixed.n_groups else []
-        sums = summing_matrix(row, n + fixed.answers.size)
-        self.sums = sum((summing_matrix(of, sums.shape[0]) for of in groups), sums)
+        n_sums = n + fixed.answers.size
+        self.sums = summing_matrix(row, n_sums) + summing_matrix(n + fixed.of[row] * m + child, n_sums)
         self.known = np.concatenate([problem.sums, fixed.answers.reshape(-1)])
         self.by_sum = self.sums.T.tocsr()
         both = self.sums @ self.by_sum + SINGULAR * scipy.sparse.eye_array(len(self.known))
@@ -315,7 +314,7 @@ def finish_split(problem: Problem, quadratic: Structured, near: Solution) -> Sol
     Guesses are as those of `finish_root`, but of no guess more is asked than what tells the next.
 
     Args:
-        problem: more than one column, all rows with a sum, no bounds, no soft rules. quadratic: its own.
+        problem: with a fixed table and a sum for every row, without bounds or soft rules. quadratic: its own.
         near: a table and the fixed table's multipliers.
     """
     (n, m), fixed, taken = problem.shape, problem.fixed, near.iterations
@@ -349,6 +348,7 @@ RELAX = 1.8
 
 
 MOST_STEPS = 20_000
+FIRST_FINISH = 60  # steps after which a split is first finished exactly; then after twice as many
 
 
 FEW_STEPS, FEW_ENTRIES = 4_000, 1_000  # small tables, which the interior-point method solves at once
@@ -367,7 +367,8 @@ class TreeStep(Step):
         self.problem, self.quadratic = problem, quadratic
         self.linear = LinearStep(quadratic, problem.fixed, problem.compared.rows, power)
         few = not len(problem.compared.rows) and problem.allowed.size <= FEW_ENTRIES
-        polish = 200 if problem.shape[1] == 1 else 60
+        self._next_finish = FIRST_FINISH
+        polish = 200 if problem.shape[1] == 1 else FIRST_FINISH
         self.pace = PenaltySchedule(
             steps=20, balance=20, polish=polish, most=FEW_STEPS if few else MOST_STEPS
         )
@@ -407,8 +408,11 @@ class TreeStep(Step):
     def polish(self, z: Floats, taken: int) -> Solution | None:
         """Finish what has no rules exactly."""
         p = self.problem
-        if p.shape[1] == 1 or len(p.compared.rows):
+        if p.shape[1] == 1 or len(p.compared.rows) or not p.fixed.n_groups:
             return finish_root(p, self.quadratic, z, taken)
+        if taken < self._next_finish:
+            return None
+        self._next_finish *= 2  # guesses that come to no end are few
         near = Solution.without_multipliers(p, z, taken)
         return finish_split(p, self.quadratic, replace(near, fixed_multipliers=self._multipliers))
 
