@@ -408,7 +408,8 @@ class TreeStep(Step):
     def polish(self, z: Floats, taken: int) -> Solution | None:
         """Finish what has no rules exactly."""
         p = self.problem
-        if p.shape[1] == 1 or len(p.compared.rows) or not p.fixed.n_groups:
+        several = self.quadratic.curvature <= 0  # optima, of which steps of ADMM choose the more accurate
+        if p.shape[1] == 1 or len(p.compared.rows) or not p.fixed.n_groups or several:
             return finish_root(p, self.quadratic, z, taken)
         if taken < self._next_finish:
             return None
