@@ -21,7 +21,8 @@ from pathlib import Path
 
 from topdown.resources import KERNELS, source_sha256
 
-FLAGS = ("-O3", "-ffp-contract=off", "-fwrapv", "-fPIC", "-shared", "-w")
+READABLE = "-DCYTHON_COMPRESS_STRINGS=0"  # the hash of the source is looked for in the compiled file
+FLAGS = ("-O3", "-ffp-contract=off", "-fwrapv", "-fPIC", "-shared", "-w", READABLE)
 ON_MACOS = ("-undefined", "dynamic_lookup")
 DIRECTIVES = {
     "language_level": 3,

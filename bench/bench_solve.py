@@ -23,14 +23,8 @@ from topdown.plan import PublicContext, prepare
 from topdown.practice.synth import synth
 from topdown.solve import Tally, gram, make_top_down_solver, minimum_cost_flow, project_segments
 from topdown.solve.least_squares import Problem, solve_with
-from topdown.solve.rounding import (
-    RoundingNetwork,
-    RoundingProblem,
-    build_network,
-    round_by_milp,
-    rounding,
-    whole_parts,
-)
+from topdown.solve.rounding import RoundingProblem, build_network, round_by_milp, rounding, whole_parts
+from topdown.solve.rounding.flow_network import RoundingNetwork
 
 
 class Answers:

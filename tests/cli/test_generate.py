@@ -1,11 +1,13 @@
 """`topdown generate`, `verify`, `evaluate`: approval, folders, results, documents."""
 
+import gzip
 import json
 import re
 import shutil
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.commands import on_terminal
@@ -37,6 +39,19 @@ def test_wrong_approval_spends_nothing(topdown, toy, tmp_path, answer):
     short = topdown("generate", run, "--out", "release", "--approve", _hash(run)[:3])
     assert (short.code, "shorter than 4" in short.err) == (2, True)
     assert n_intents(run.parent / "ledger" / "persons.jsonl") == 0
+
+
+def test_a_block_that_several_rules_close_is_not_measured(topdown):
+    """Without housing and quarters each rule alone leaves cells open: writer and verifier must take them together."""
+    assert topdown("synth", "--people", 400, "--out", "made").code == 0
+    leaves = Path("made/blocks.csv.gz")
+    rows = gzip.decompress(leaves.read_bytes()).decode().split()
+    rows.append(f"{int(rows[-1].split(',')[0]) + 1}{',0' * rows[0].count(',')}")
+    leaves.write_bytes(gzip.compress("\n".join([*rows, ""]).encode()))
+    assert topdown("generate", "made/run.toml", "--out", "release", "--yes").code == 0
+    measured = pq.read_table("release/measurements/block").column("node").to_pylist()
+    assert set(measured) == {row.split(",")[0] for row in rows[1:-1]}
+    assert topdown("verify", "release").code == 0
 
 
 def test_changed_run_file_is_refused(topdown, toy, tmp_path):

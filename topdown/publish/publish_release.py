@@ -198,7 +198,8 @@ def publish(
 
     Cost: beside `leaves`, what a section takes for each process; a plan with intervals holds all tables at once.
     """
-    plan, report, hashes = context.plan, running.report, Hashes(release)
+    plan, report = context.plan, running.report
+    hashes = Hashes(release, {f"measurements/{path}": sha256 for path, sha256 in running.drawn.items()})
     if (numbers is None) != (plan.coverage is None):
         raise InternalError(
             "intervals are asked for and there are no estimates, or the other way round",
@@ -218,11 +219,10 @@ def publish(
             report(Event("publish", 1, _STEPS, path))
     report(Event("publish", 2, _STEPS, f"{len(tables)} tables"))
     hashes.write(LEDGER, ledger_path.read_bytes())
-    drawn = {f"measurements/{path}": sha256 for path, sha256 in running.drawn.items()}
     content = verify_content(
         release,
         verified_in(running.workers, running.lost),
-        drawn | hashes.written,
+        hashes.written,
         lambda _, __, text: report(Event("publish", 2, _STEPS, f"checks: {text}")),
     )
     checked = content.result

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -70,12 +71,13 @@ class Hashes:
 
     Args:
         release: its folder.
+        written: of the files that this process wrote before, by path.
 
-    `written` has those of the files that we wrote, by path.
+    `written` has those of all files that this process wrote.
     """
 
-    def __init__(self, release: Path) -> None:
-        self._release, self._known, self.written = release, dict[str, str](), dict[str, str]()
+    def __init__(self, release: Path, written: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._release, self._known, self.written = release, dict(written), dict(written)
 
     def of(self, path: str) -> str:
         """Return the hash of a file, in hex."""

@@ -189,12 +189,14 @@ def inhabited_leaves(tree: Tree, plan: PlanFile) -> NDArray[np.bool_]:
         return np.full(tree.n_leaves, bool(free.any()))
     closing = np.array([rule.closed(tree.facts, tree.n_leaves) for rule in rules], dtype=bool)
     cells = np.array([schema.select(rule.cells) for rule in rules], dtype=bool)
-    # Leaves share few patterns of closed constraints; each pattern is looked at once, over all cells.
-    patterns, which = np.unique(closing.T, axis=0, return_inverse=True)
+    # Leaves share few patterns of closed constraints; each pattern, a text of bytes, is looked at once, over all cells.
+    packed = np.ascontiguousarray(np.packbits(closing, axis=0).T)
+    texts = packed.view(f"S{packed.shape[1]}").reshape(-1)
+    _, first, which = np.unique(texts, return_index=True, return_inverse=True)
     some: NDArray[np.bool_] = np.array(
-        [bool((free & ~cells[pattern].any(axis=0)).any()) for pattern in patterns]
+        [bool((free & ~cells[closing[:, leaf]].any(axis=0)).any()) for leaf in first]
     )
-    return np.asarray(some[which.reshape(-1)], dtype=bool)
+    return some[which]
 
 
 def inhabited(tree: Tree, plan: PlanFile) -> tuple[NDArray[np.bool_], ...]:

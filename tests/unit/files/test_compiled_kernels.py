@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from build_kernels import build, compiled_file
 from topdown.resources import KERNELS, report_slow_kernels
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -50,6 +51,13 @@ def test_a_compiled_kernel_is_used(copied: Path) -> None:
     """Every run would be a hundred times slower with a compiled file beside the source."""
     done = run(copied, "-c", LOOK)
     assert done.stdout.splitlines() == [str(compiled(copied))], done.stderr
+
+
+def test_what_is_compiled_is_not_compiled_again() -> None:
+    """Every `make` would take half a minute more: the compiled file must hold the hash of its source readably."""
+    before = {kernel: compiled_file(ROOT, kernel).stat().st_mtime_ns for kernel in KERNELS}
+    made = build(ROOT, again=False)
+    assert {kernel: path.stat().st_mtime_ns for kernel, path in zip(KERNELS, made, strict=True)} == before
 
 
 def test_a_changed_source_runs_in_place_of_what_was_compiled(copied: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +110,9 @@ def test_the_costs_of_other_states_are_those_of_the_result_file() -> None:
     for name in SETTINGS[1:]:
         of = cost["rhode_island"][name]
         assert of["estimate"] <= 0.06 * of["both"]
+
+
+@pytest.mark.parametrize("path", sorted(Path(bench.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+def test_benchmarks_find_what_they_measure(path: Path) -> None:
+    """A benchmark of a name that was moved fails for whoever repeats a number of ours."""
+    import_module(f"bench.{path.stem}")
