@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 from msgspec.json import encode
 
 from topdown.formats.common import Count, Part
-from topdown.notebook import card
 
 MAX_FINDINGS = 100
 ALTERED = "the file is not the one that was certified"
@@ -82,4 +82,12 @@ class VerifyResult(Part, frozen=True, kw_only=True, tag_field="type", tag="topdo
 
     def _repr_html_(self) -> str:
         title = "All checks passed" if self.ok else f"{self.n_failed} checks FAILED"
-        return card(title, ((c.name, "passed" if c.ok else "FAILED", c.text) for c in self.checks))
+        rows = ((c.name, "passed" if c.ok else "FAILED", c.text) for c in self.checks)
+        table = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+        return f"<div><b>{title}</b><table>{table}</table></div>"
+
+
+def _cell(text: str) -> str:
+    """Return a cell of a table in HTML; what a release says of itself may be markup."""
+    plain = "".join(c if c.isprintable() else " " for c in text[:300])
+    return f"<td>{escape(plain)}</td>"
