@@ -34,6 +34,7 @@ from pgsr.estimators import (
     median_isotonic,
     vector_kind,
 )
+from pgsr.estimators.cumulative import Tell
 from pgsr.estimators.kernels_isotonic import isotonic_rows_real
 from pgsr.formats import Compare, ComparedMechanism, Held, Truth, coverage_name
 from pgsr.group_tables import origin_of_groups
@@ -501,7 +502,7 @@ def _simulated_counts(
     plan: Calibration,
     source: NoiseSource,
     direction: str,
-    tell: Callable[[str], None],
+    tell: Tell,
 ) -> tuple[Ints, list[tuple[Ints, Ints]] | None, float]:
     """Return simulated counts, bounds if any, CPU seconds: of post-processing, and of a peer's noise too."""
     tell("noise")
@@ -520,7 +521,7 @@ def _simulated_counts(
     noisy = all_answers(source, measure_exactly(kind, tree, truth), plan, tree, public)
     tell("estimate")
     started = time.process_time()
-    found = estimate(mechanism, tree, noisy, total, kind, plan, known)
+    found = estimate(mechanism, tree, noisy, total, kind, plan, known, tell)
     spent = time.process_time() - started
     bounds = []
     for coverage in COVERAGES:

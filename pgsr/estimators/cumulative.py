@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -66,8 +66,12 @@ def isotonic(values: Floats, low: float, high: float) -> Floats:
     return np.ascontiguousarray(out.T)
 
 
+Tell = Callable[[str], None]
+"""Takes the name of a step of a long estimate."""
+
+
 def admm_cumulative(
-    tree: Tree, noisy: Ints, total: int, weights: Floats, iterations: int
+    tree: Tree, noisy: Ints, total: int, weights: Floats, iterations: int, tell: Tell = lambda _: None
 ) -> tuple[Floats, Floats, float]:
     """Return the continuous Model 2 estimate after some ADMM iterations.
 
@@ -79,6 +83,7 @@ def admm_cumulative(
         total: number of groups G, held at the root's last size.
         weights: one positive weight a level (inverse variance).
         iterations: number of iterations, >= 1.
+        tell: hears of every tenth.
 
     Returns:
         Feasible-in-order estimate (leaves ascending, consistent), the least-squares iterate, and the largest
@@ -94,7 +99,9 @@ def admm_cumulative(
     target = noisy.astype(np.float64)
     keep = float(weights[-1]) * target[:, leaf]
     fitted = target
-    for _ in range(iterations):
+    for done in range(iterations):
+        if done and done % 10 == 0:
+            tell(f"iteration {done} of {iterations}")
         target[:, leaf] = (keep + penalty * (ordered - dual)) / (float(weights[-1]) + penalty)
         fitted = solver.fit(target, float(total))
         ordered = isotonic(fitted[:, leaf] + dual, 0.0, float(total))
@@ -144,7 +151,7 @@ def cumulative_estimate(
     weights: Sequence[int | Fraction] | None = None,
     rounds: int = ROUNDS,
     admm: int = 0,
-    tail: bool = False,
+    tell: Tell = lambda _: None,
 ) -> CumulativeEstimate:
     """Return counts of groups from noisy cumulative counts of every region.
 
@@ -157,14 +164,15 @@ def cumulative_estimate(
 
     Args:
         levels: parents level by level, nondecreasing; or a Tree.
-        noisy: integers [size][node]: groups of at most that size, or with `tail` of at least that size.
+        noisy: integers [size][node]: groups of at most that size. Numbers of groups of at least a size are the same
+            problem with the sizes reversed.
         total: number of groups G.
         method: "tracking", "M_c^dp" or "M_c^r".
         weights: one positive integer or Fraction per level (inverse variance); default 1.
         rounds: alternations of tree least squares and isotonic regression, without ADMM. One is the estimator
             of pgsr.md 2.3; more lower the errors at the leaves (docs/explanation/pgsr-accuracy.md).
         admm: iterations of ADMM instead, before tracking or rounding; 0 for none.
-        tail: whether `noisy` holds tail counts; the same problem with the sizes reversed.
+        tell: hears of every tenth iteration of ADMM.
 
     Raises:
         ConfigError: unknown method, wrong shape, negative total, float weight.
@@ -177,25 +185,22 @@ def cumulative_estimate(
             f"unknown cumulative method {method!r}", code="C148", fix=f"use one of {', '.join(METHODS)}"
         )
     refuse_inexact(answers, total)
-    up = np.ascontiguousarray(answers[::-1]) if tail else answers
     scaled, denominator = scaled_weights(weights, tree.n_levels)
     certificate, gap = None, None
     if method == "M_c^dp":
-        counts, certificate = histogram_route(tree, up, total, weights)
+        counts, certificate = histogram_route(tree, answers, total, weights)
     else:
         precision = scaled.astype(np.float64)
         if admm > 0:
-            smooth, _, gap = admm_cumulative(tree, up, total, precision, admm)
+            smooth, _, gap = admm_cumulative(tree, answers, total, precision, admm, tell)
         else:
-            smooth = smoothed(tree, up, total, precision[tree.level_of], rounds)
+            smooth = smoothed(tree, answers, total, precision[tree.level_of], rounds)
         if method == "tracking":
             counts = track(tree, smooth, total)
         else:
             counts = np.floor(np.diff(smooth, axis=0, prepend=0.0) + 0.5).astype(np.int64)
-    cost = squared_cost(scaled[tree.level_of][None, :], np.cumsum(counts, axis=0) - up, denominator)
+    cost = squared_cost(scaled[tree.level_of][None, :], np.cumsum(counts, axis=0) - answers, denominator)
     consistent = bool(np.array_equal(counts, tree.sums(counts[:, tree.n_inner :])))
-    if tail:
-        counts = np.ascontiguousarray(counts[::-1])
     return CumulativeEstimate(counts, cost, method, consistent, certificate, gap)
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from pgsr.estimators.count_intervals import CountPosterior
-from pgsr.estimators.cumulative import cumulative_estimate
+from pgsr.estimators.cumulative import Tell, cumulative_estimate
 from pgsr.estimators.exact_optima import (
     TreeCertificate,
     chain_estimate,
@@ -53,7 +53,7 @@ class Estimate:
     posterior: CountPosterior | None = None
 
 
-Estimator = Callable[[Tree, Ints, int, list[Fraction] | None], tuple[Ints, TreeCertificate | None]]
+Estimator = Callable[[Tree, Ints, int, list[Fraction] | None, Tell], tuple[Ints, TreeCertificate | None]]
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,7 @@ def estimate(
     kind: Kind,
     calibration: Calibration | None = None,
     known: Ints | None = None,
+    tell: Tell = lambda _: None,
 ) -> Estimate:
     """Return the counts a mechanism makes of its noisy answers. Reads nothing confidential.
 
@@ -150,6 +151,7 @@ def estimate(
         kind: what the answers measure; sums from the largest size down are reversed first.
         calibration: noise per level, for mechanisms that weigh levels; None for equal weights.
         known: public number of groups of every node, -1 where there is none; kept by mechanisms that say so.
+        tell: hears of steps of what takes long.
     """
     if mechanism.name == DEFAULT or (
         mechanism.keeps_totals and known is not None and known[1:].max(initial=-1) >= 0
@@ -158,7 +160,7 @@ def estimate(
     weights = inverse_variance(calibration) if calibration is not None and mechanism.weighted else None
     reverse = kind in ("tail", "tail_chain")
     up = np.ascontiguousarray(noisy[::-1]) if reverse else noisy
-    counts, certificate = _ESTIMATORS[mechanism.name](tree, up, total, weights)
+    counts, certificate = _ESTIMATORS[mechanism.name](tree, up, total, weights, tell)
     if reverse:
         counts = np.ascontiguousarray(counts[::-1])
     return Estimate(counts, certificate, mechanism.claim)
@@ -212,13 +214,13 @@ def inverse_variance(calibration: Calibration) -> list[Fraction] | None:
 
 
 def _relaxed(
-    tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None
+    tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None, _tell: Tell
 ) -> tuple[Ints, TreeCertificate | None]:
     return np.floor(relaxed_histograms(tree, noisy, total, weights) + 0.5).astype(np.int64), None
 
 
 def _exact_tree(
-    tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None
+    tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None, _tell: Tell
 ) -> tuple[Ints, TreeCertificate | None]:
     counts, _, certificate = tree_optimum(tree, noisy, total, weights)
     return counts, certificate
@@ -226,9 +228,9 @@ def _exact_tree(
 
 def _cumulative(method: str, admm: int = 0) -> Estimator:
     def run(
-        tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None
+        tree: Tree, noisy: Ints, total: int, weights: list[Fraction] | None, tell: Tell
     ) -> tuple[Ints, TreeCertificate | None]:
-        found = cumulative_estimate(tree, noisy, total, method=method, weights=weights, admm=admm)
+        found = cumulative_estimate(tree, noisy, total, method=method, weights=weights, admm=admm, tell=tell)
         return found.counts, found.certificate
 
     return run
@@ -239,7 +241,7 @@ _ESTIMATORS: dict[str, Estimator] = {
     "M_H^dp": _exact_tree,
     "M_c^r": _cumulative("M_c^r", ADMM_ITERATIONS),
     "M_c^dp": _cumulative("M_c^dp"),
-    "M_c^ch": lambda tree, noisy, total, weights: (chain_estimate(tree, noisy, total, weights)[0], None),
-    "TopDown": lambda tree, noisy, total, _: (descend(tree, noisy, total), None),
+    "M_c^ch": lambda tree, noisy, total, weights, _: (chain_estimate(tree, noisy, total, weights)[0], None),
+    "TopDown": lambda tree, noisy, total, *_: (descend(tree, noisy, total), None),
     "tracking": _cumulative("tracking"),
 }
