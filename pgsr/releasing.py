@@ -6,7 +6,6 @@ A charge is durable before the noise it pays for; what a crash tears is resumed,
 from __future__ import annotations
 
 import errno
-import io
 import os
 import re
 import shutil
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from msgspec import to_builtins
 from pyarrow import parquet
 
@@ -180,7 +180,10 @@ def level_laws(noise: Calibration, levels: tuple[str, ...]) -> dict[str, DrawnLa
 
 def answers_in(data: bytes | None, n_sizes: int) -> Ints:
     """Return the answers [size][region] of the file of one level."""
-    table = parquet.read_table(io.BytesIO(data or b""), columns=[ANSWER], use_threads=False, pre_buffer=False)
+    with parquet.ParquetFile(pa.BufferReader(data or b""), pre_buffer=False) as file:
+        table = file.read(
+            [ANSWER], use_threads=False
+        )  # a thread that reads while the program ends would abort it
     return np.asarray(table.column(ANSWER).to_numpy().reshape(-1, n_sizes).T)
 
 

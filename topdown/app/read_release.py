@@ -349,8 +349,8 @@ class Release:
             try:
                 if not path.is_file():
                     raise FileNotFoundError(path.name)
-                with pq.ParquetFile(path) as file:
-                    tables.append(file.read())
+                with pq.ParquetFile(path, pre_buffer=False) as file:
+                    tables.append(file.read(use_threads=False))
             except (pa.ArrowException, OSError, ValueError) as error:
                 raise _damaged_release(path, type(error).__name__) from None
         return pa.concat_tables(tables)

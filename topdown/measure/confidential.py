@@ -257,7 +257,7 @@ class UnitSizes:
 
     def _add_up(self) -> None:
         every = pa.concat_tables([self._known, *self._waiting])
-        added = every.group_by("unit").aggregate([("count", "sum")])
+        added = every.group_by("unit", use_threads=False).aggregate([("count", "sum")])
         self._known, self._waiting = added.rename_columns(["unit", "count"]), []
 
 

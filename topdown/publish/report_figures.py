@@ -155,8 +155,9 @@ class _PublishedTables:
     def read(self, query: Query, depth: int, columns: list[str]) -> pa.Table:
         """Return columns of the table of a query at a level."""
         path = table_path(query, self.context.plan.levels[depth].name)
+        files = (self.release / part for part in self.sections.paths(path, depth))
         return pa.concat_tables(
-            pq.ParquetFile(self.release / part).read(columns) for part in self.sections.paths(path, depth)
+            pq.ParquetFile(file, pre_buffer=False).read(columns, use_threads=False) for file in files
         )
 
     def column(self, query: str, depth: int, name: str) -> Ints:

@@ -291,7 +291,8 @@ class Checkpoints:
 
     def _read(self, name: str) -> tuple[NodeSpan, SolvedPart] | None:
         try:
-            table = pq.read_table(self.folder / f"{name}.parquet")
+            with pq.ParquetFile(self.folder / f"{name}.parquet", pre_buffer=False) as file:
+                table = file.read(use_threads=False)
             stamps = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
             stated, due = stamps.pop("sha256"), self.made_from | {"type": "topdown.work", "name": name}
             if stated != _part_digest(stamps, table) or any(stamps[key] != due[key] for key in due):
