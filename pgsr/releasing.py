@@ -181,9 +181,8 @@ def level_laws(noise: Calibration, levels: tuple[str, ...]) -> dict[str, DrawnLa
 def answers_in(data: bytes | None, n_sizes: int) -> Ints:
     """Return the answers [size][region] of the file of one level."""
     with parquet.ParquetFile(pa.BufferReader(data or b""), pre_buffer=False) as file:
-        table = file.read(
-            [ANSWER], use_threads=False
-        )  # a thread that reads while the program ends would abort it
+        # A thread of Arrow's that is left when the program ends could abort it.
+        table = file.read([ANSWER], use_threads=False)
     return np.asarray(table.column(ANSWER).to_numpy().reshape(-1, n_sizes).T)
 
 

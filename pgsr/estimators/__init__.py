@@ -11,7 +11,6 @@ from topdown.lazy import lazy_face
 if TYPE_CHECKING:
     from pgsr.estimators.count_intervals import (
         COVERAGES,
-        LOGISTIC,
         MEANING,
         OF_MODEL,
         OF_NOISE,

@@ -508,7 +508,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             # As far as the prior counts, the error of its means goes on.
             spread[r, first:] += pull * pull * of_prior[first:]
             heard[r, first:] = 1.0 - np.minimum(spread[r, first:] / prior[first:], 1.0)
-            # So far counts vary as is likely, and not as the prior allows.
+            # To the same extent counts vary as is likely, and not as widely as the prior allows.
             spread[r, first:] += pull * pull * (likely[first:] - prior[first:])
             apart = variance[r, :first] + variance[r, 1 : first + 1]
             if first > 0:

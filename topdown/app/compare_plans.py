@@ -79,7 +79,7 @@ class PlansCompared:
             for at in (self.estimates or self.noise)
         ]
         head = ("level", "query", "here", "there")
-        name, loss = (self.here.privacy.loss_name, [of.privacy.loss for of in (self.here, self.there)])
+        name, loss = self.here.privacy.loss_name, [of.privacy.loss for of in (self.here, self.there)]
         title = f"{name} {loss[0]} beside {name} {loss[1]}: standard deviations in records"
         return card(title, rows, head=head)
 

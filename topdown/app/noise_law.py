@@ -68,7 +68,9 @@ _EPSILON, _DELTA = "\u03b5", "\u03b4"
 End = int | float
 _HALF = Fraction(1, 2)
 _LEAST_CELLS = 16  # widths in the sensitivity of a real answer, for noise with a formula
-_IN_SPREAD = 8  # widths in its standard deviation: rounding adds less than a part in 700 to the variance
+_IN_SPREAD = (
+    8  # least widths in its standard deviation: rounding adds less than a part in 700 to the variance
+)
 _MOST_CELLS = 1 << 20
 
 
@@ -517,30 +519,7 @@ def law_of(document: Any) -> OptimalLaw:
             fix="give a file of topdown noise --out",
         ) from None
     try:
-        promises = tuple(Promise(Fraction(p.epsilon), Fraction(p.delta)) for p in found.promises)
-        ask = NoiseRequest(promises, found.sensitivity, parse_loss(found.loss))
-        reach = max([abs(found.first), *(abs(m.start) + len(m.values) for m in found.multipliers)])
-        steps = 2 * len(found.weights) * found.sensitivity * len(promises) + 2 * reach * len(
-            found.multipliers
-        )
-        if max(reach, ask.loss.settled) > _FARTHEST or steps > _MOST_STEPS:
-            raise ConfigError(
-                "this noise law has too many values to be checked",
-                code="C140",
-                fix="make a law of fewer values",
-            )
-        certificate = {}
-        for one in found.multipliers:
-            key = (one.promise, one.shift)
-            known = one.promise < len(promises) and 1 <= abs(one.shift) <= found.sensitivity
-            if not known or key in certificate:
-                raise CertificateError(
-                    f"multipliers of promise {one.promise}, shift {one.shift} belong to nothing, or come twice",
-                    code="V180",
-                    fix="make the law again: topdown noise --help",
-                )
-            certificate[key] = Multipliers(one.start, Fraction(one.left), tuple(map(Fraction, one.values)))
-        return OptimalLaw(ask, found.first, tuple(map(int, found.weights)), found.bits, certificate)
+        return _checked_law(found)
     except TopdownError:
         raise
     except ValueError as error:
@@ -549,3 +528,26 @@ def law_of(document: Any) -> OptimalLaw:
             code="C011",
             fix="give a file of topdown noise --out",
         ) from None
+
+
+def _checked_law(found: NoiseLaw) -> OptimalLaw:
+    promises = tuple(Promise(Fraction(p.epsilon), Fraction(p.delta)) for p in found.promises)
+    ask = NoiseRequest(promises, found.sensitivity, parse_loss(found.loss))
+    reach = max([abs(found.first), *(abs(m.start) + len(m.values) for m in found.multipliers)])
+    steps = 2 * len(found.weights) * found.sensitivity * len(promises) + 2 * reach * len(found.multipliers)
+    if max(reach, ask.loss.settled) > _FARTHEST or steps > _MOST_STEPS:
+        raise ConfigError(
+            "this noise law has too many values to be checked", code="C140", fix="make a law of fewer values"
+        )
+    certificate = {}
+    for one in found.multipliers:
+        key = (one.promise, one.shift)
+        known = one.promise < len(promises) and 1 <= abs(one.shift) <= found.sensitivity
+        if not known or key in certificate:
+            raise CertificateError(
+                f"multipliers of promise {one.promise}, shift {one.shift} belong to nothing, or come twice",
+                code="V180",
+                fix="make the law again: topdown noise --help",
+            )
+        certificate[key] = Multipliers(one.start, Fraction(one.left), tuple(map(Fraction, one.values)))
+    return OptimalLaw(ask, found.first, tuple(map(int, found.weights)), found.bits, certificate)

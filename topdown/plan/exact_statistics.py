@@ -94,36 +94,40 @@ def read_exact_table(data: bytes, context: PublicContext, exact: Exact) -> Ints:
     out, first = np.empty((len(codes), width), dtype=np.int64), 0
     try:
         with pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, pre_buffer=False) as file:
-            footer = file.metadata
-            stated = {key.decode(): value.decode() for key, value in (footer.metadata or {}).items()}
-            columns = {field.name: field.type for field in file.schema_arrow}
-            n_values = [
-                sum(footer.row_group(g).column(i).num_values for g in range(footer.num_row_groups))
-                for i in (0, 1)
-            ]
-            if (
-                stated != _exact_stamps(context.plan, exact)
-                or columns != _EXACT_COLUMNS
-                or n_values != [out.shape[0], out.shape[0] * out.shape[1]]
-            ):
-                raise ValueError("it is another table")
+            _check_footer(file, _exact_stamps(context.plan, exact), out.shape)
             for batch in file.iter_batches(batch_size=_rows_at_once(width), use_threads=False):
                 here = slice(first, first + batch.num_rows)
-                lists, names = batch.column("answers"), batch.column("geocode")
-                if names.null_count or lists.null_count or lists.flatten().null_count:
-                    raise ValueError("it has an empty value")
-                if (
-                    codes_from_arrow(pa.chunked_array([names])) != codes[here]
-                    or not pc.all(pc.equal(pc.list_value_length(lists), width)).as_py()
-                ):
-                    raise ValueError("it has another area, or another number of answers")
-                out[here] = np.asarray(lists.flatten().to_numpy().reshape(-1, width), dtype=np.int64)
+                out[here] = _answers_of_batch(batch, codes[here], width)
                 first = here.stop
     except (pa.ArrowException, OSError, LookupError) as error:
         raise ValueError(f"it is no whole table ({type(error).__name__})") from None
     if first != len(codes) or (out < 0).any():
         raise ValueError("it lacks areas, or has a number below 0")
     return out
+
+
+def _check_footer(file: pq.ParquetFile, stamps: dict[str, str], shape: tuple[int, ...]) -> None:
+    """Refuse a table of something else, or one that claims other sizes, before a value is read (ValueError)."""
+    footer = file.metadata
+    stated = {key.decode(): value.decode() for key, value in (footer.metadata or {}).items()}
+    columns = {field.name: field.type for field in file.schema_arrow}
+    n_values = [
+        sum(footer.row_group(g).column(i).num_values for g in range(footer.num_row_groups)) for i in (0, 1)
+    ]
+    if stated != stamps or columns != _EXACT_COLUMNS or n_values != [shape[0], shape[0] * shape[1]]:
+        raise ValueError("it is another table")
+
+
+def _answers_of_batch(batch: pa.RecordBatch, codes: object, width: int) -> Ints:
+    lists, names = batch.column("answers"), batch.column("geocode")
+    if names.null_count or lists.null_count or lists.flatten().null_count:
+        raise ValueError("it has an empty value")
+    if (
+        codes_from_arrow(pa.chunked_array([names])) != codes
+        or not pc.all(pc.equal(pc.list_value_length(lists), width)).as_py()
+    ):
+        raise ValueError("it has another area, or another number of answers")
+    return np.asarray(lists.flatten().to_numpy().reshape(-1, width), dtype=np.int64)
 
 
 def _rows_at_once(width: int) -> int:

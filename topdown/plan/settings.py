@@ -270,7 +270,7 @@ def load_settings(path: Path) -> Settings:
 def _rounding_chain(schema: Schema) -> list[str]:
     """Return tables from coarse to fine between total and detailed: one attribute after the other.
 
-    Of its recodes those of which each divides the groups of the one before.
+    Before an attribute come its recodes, coarsest first; of these only such as divide the groups of the one before.
     """
     out, before = list[str](), list[str]()
     attributes = sorted(schema.attributes, key=lambda a: len(a.labels))

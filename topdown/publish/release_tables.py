@@ -97,13 +97,10 @@ def write_csv(release: Path, context: PublicContext, leaves: LeafTable) -> None:
     cells = np.flatnonzero(held).tolist()
     coordinates = context.plan.schema.coordinates(np.array(cells, dtype=np.int64))
     rows = zip(*(index.tolist() for index in coordinates), strict=True)
-    text = dict(
-        zip(
-            cells,
-            [",".join(texts[i] for texts, i in zip(labels, row, strict=True)) for row in rows],
-            strict=True,
-        )
-    )
+    text = {
+        cell: ",".join(texts[i] for texts, i in zip(labels, row, strict=True))
+        for cell, row in zip(cells, rows, strict=True)
+    }
     header = ",".join(["geocode", *(_quoted(a.name) for a in schema.attributes)]) + "\n"
     with (
         written_durably(release / PERSONS_CSV) as out,

@@ -324,19 +324,7 @@ def intervals_of_unions(
         told: estimate and standard deviation of every answer over each union, thousandths.
         coverage: chance of an interval.
     """
-    sure = np.array(
-        [
-            (
-                not _open_classes(context, union).any()
-                or all(
-                    is_exact(context.plan, query, depth)
-                    for depth, members in enumerate(union.members)
-                    if len(members)
-                )
-            )
-            for union in unions
-        ]
-    )[rows.node]
+    sure = np.array([_is_sure(context, query, union) for union in unions])[rows.node]
     estimate = np.stack([at[0] for at in told])[rows.node, rows.answer]
     stddev = np.stack([at[1] for at in told])[rows.node, rows.answer]
     return _around_counts(rows.count, (estimate, stddev), sure, 1 - coverage, [])
@@ -347,3 +335,10 @@ def _open_classes(context: PublicContext, union: AreaUnion) -> np.ndarray:
     for at, members in zip(context.rules.open, union.members, strict=True):
         is_open |= at[members].any(axis=0)
     return is_open
+
+
+def _is_sure(context: PublicContext, query: Query, union: AreaUnion) -> bool:
+    """Tell whether a query has no noise over a union: nobody can be there, or it is exact at all of its areas."""
+    return not _open_classes(context, union).any() or all(
+        is_exact(context.plan, query, depth) for depth, members in enumerate(union.members) if len(members)
+    )

@@ -90,6 +90,7 @@ def check_ledger(session: Session, out: Findings) -> str:
     commits = [c for c in ledger.commits if c.plan_hash == plan.measured_hash]
     paths = [*part_paths(session), "measurements/exact.json"]
     hashes = {path.removeprefix("measurements/"): session.sha256(path) for path in paths}
+    # as sha256sum would print them, sorted by path inside measurements/
     text = "".join(f"{sha256}  {path}\n" for path, sha256 in sorted(hashes.items()))
     sealed = hashlib.sha256(text.encode("utf-8")).hexdigest()
     commit = sealing_commit(commits, sealed, named_journal(session))

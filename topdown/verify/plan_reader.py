@@ -163,7 +163,7 @@ def load_plan(root: Path, path: str = FILE, code: str = "V010") -> PlanFile:
     Raises: UnreadableError (V010) for what is no plan, has unknown keys, or is too large to check.
     """
     document = read_json(root, path, code, "topdown.plan", VERSION)
-    n_cells = 1
+    n_cells = 1  # counted before anything is built: a plan may claim a domain that does not fit into memory
     try:
         for attribute in document["schema"]["attributes"]:
             n_cells *= len(attribute["labels"])

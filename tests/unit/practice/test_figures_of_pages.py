@@ -115,4 +115,4 @@ def test_the_costs_of_other_states_are_those_of_the_result_file() -> None:
 @pytest.mark.parametrize("path", sorted(Path(bench.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
 def test_benchmarks_find_what_they_measure(path: Path) -> None:
     """A benchmark of a name that was moved fails for whoever repeats a number of ours."""
-    import_module(f"bench.{path.stem}")
+    assert import_module(f"bench.{path.stem}").__doc__, "says what it measures, and how to run it"

@@ -117,6 +117,7 @@ class _ListedGroup(click.Group):
         for listed in self.sections.values():
             if cmd_name in listed:
                 if listed[cmd_name][1] != _LOOKUPS:
+                    # with less memory a library would end the process, or ask for more without an end
                     allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
                     if allowed != resource.RLIM_INFINITY and allowed < LEAST_ADDRESS_BYTES:
                         raise InternalError(

@@ -238,7 +238,7 @@ def _restrict_rows(quadratic: Structured, free: np.ndarray) -> Structured:
 
 
 ROUNDS_OF_SPLIT, MOST_GRADIENTS = 12, 400  # guesses, and steps of conjugate gradients for one
-CLOSER = 1e-3  # by how much a guess brings the gradient down, until it is next to nothing
+CLOSER = 1e-3  # factor by which the gradient falls before the positive entries are guessed again
 NEXT_TO_NOTHING = 1e-7  # persons; times the smallest weight, of a gradient
 SINGULAR = 1e-10  # added to the diagonal of products of sums: some follow from others
 
@@ -311,7 +311,7 @@ class FreeEntries:
 def finish_split(problem: Problem, quadratic: Structured, near: Solution) -> Solution | None:
     """Return the table of a split that active sets find from the positive entries of `near`; None if it is too far.
 
-    Guesses are as those of `finish_root`, but of no guess more is asked than what tells the next.
+    As `finish_root`, but each guess is solved only as closely as the next guess needs.
 
     Args:
         problem: with a fixed table and a sum for every row, without bounds or soft rules. quadratic: its own.
@@ -406,14 +406,14 @@ class TreeStep(Step):
         return Solution(at.z.copy(), self._multipliers, at.y, self._pull[:, None] * at.t, taken)
 
     def polish(self, z: Floats, taken: int) -> Solution | None:
-        """Finish what has no rules exactly."""
+        """Return the optimum by active sets, of a root without rules or a split; None where ADMM goes on."""
         p = self.problem
-        several = self.quadratic.curvature <= 0  # optima, of which steps of ADMM choose the more accurate
-        if p.shape[1] == 1 or len(p.compared.rows) or not p.fixed.n_groups or several:
+        has_several_optima = self.quadratic.curvature <= 0  # of which ADMM finds the more accurate
+        if p.shape[1] == 1 or len(p.compared.rows) or not p.fixed.n_groups or has_several_optima:
             return finish_root(p, self.quadratic, z, taken)
         if taken < self._next_finish:
             return None
-        self._next_finish *= 2  # guesses that come to no end are few
+        self._next_finish *= 2  # so that what is spent in vain stays below what steps take
         near = Solution.without_multipliers(p, z, taken)
         return finish_split(p, self.quadratic, replace(near, fixed_multipliers=self._multipliers))
 
