@@ -21,6 +21,7 @@ from topdown.arrays import Ints
 from topdown.errors import ConfigError, InternalError, TopdownError
 from topdown.formats import json_bytes
 from topdown.formats.release_documents import CertifiedPrivacy
+from topdown.inputs.reading_process import LOST_READER
 from topdown.measure import PLAIN_FORM, drawn_laws_by_level, ledger_location, measure
 from topdown.measure.measurement import write_public_side
 from topdown.measure.run_ledger import planned_spend
@@ -376,11 +377,12 @@ def _try_miniature(
     try:
         make_miniature(prepared, folder, solve_and_publish, report)
     except TopdownError as error:
+        fix = "make room if memory was short, and start again" if error.code == LOST_READER else error.fix
         raise ConfigError(
             f"a few areas of this release, with made-up people, could not be released: {error}",
             code="C077",
             details=(("found", error.code),),
-            fix=f"{error.fix or 'change the plan'}; {UNCHARGED}",
+            fix=f"{fix or 'change the plan'}; {UNCHARGED}",
         ) from None
 
 

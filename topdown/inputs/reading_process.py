@@ -32,6 +32,7 @@ from topdown.process import check_stopped, die_with_parent, ignore_stops, stops_
 SPARE_BYTES = 3 * 2**29  # beside the bytes of a table: a GiB of addresses is what Arrow reserves at first use
 _PIPE_BYTES = 2**20
 _ENDING_SECONDS = 2.0
+LOST_READER = "D087"  # the code of a process that was ended before it had read a table
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, ValueError)
 _SENT = (
     "kind",
@@ -159,7 +160,7 @@ def _lost_reader(number: int) -> TableProblem:
     return TableProblem(
         "limit",
         f"the process that reads it ended{how}",
-        code="D087",
+        code=LOST_READER,
         fix="make room if memory was short; if it happens again, write the table anew, as CSV: its file may be damaged",
     )
 

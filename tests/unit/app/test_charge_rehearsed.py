@@ -1,8 +1,10 @@
 """The charge and its statement are tried on a copy of the ledger: what verify would refuse later is refused unspent."""
 
 import json
+import os
 import re
 import shutil
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from tests.helpers.ledgers import n_intents, with_ledger
 from tests.helpers.runs import write_census
 from topdown.app import generate_release, write_as_charged
 from topdown.errors import ConfigError, DataError
+from topdown.inputs import reading_process
 from topdown.measure import run_ledger
 from topdown.plan import PreparedRun, prepare
 from topdown.privacy.accountant import WholeLoss
@@ -114,6 +117,21 @@ def test_a_law_that_verify_does_not_know_is_refused_unspent(
     with pytest.raises(ConfigError, match="is not checked") as caught:
         generate_release(prepared, tmp_path / "release")
     assert caught.value.code == "C077"
+    assert before == prepared.ledger_path.read_bytes()
+
+
+def test_a_reader_lost_in_the_miniature_is_not_laid_to_a_file_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The made-up people are nobody's table: no advice to write it anew, and nothing is charged."""
+    prepared = planned(tmp_path)
+    before = prepared.ledger_path.read_bytes()
+    monkeypatch.setattr(reading_process, "ignore_stops", lambda: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(ConfigError, match="SIGKILL") as caught:
+        generate_release(prepared, tmp_path / "release")
+    assert (caught.value.code, dict(caught.value.details)["found"]) == ("C077", "D087")
+    assert caught.value.fix.startswith("make room")
+    assert caught.value.fix.endswith("charged nothing")
     assert before == prepared.ledger_path.read_bytes()
 
 
