@@ -80,7 +80,10 @@ def test_nested_bounds_are_proved_for_an_extension(tmp_path):
 
 @pytest.mark.parametrize("file", ["persons.parquet", "leaves.parquet"])
 def test_a_base_release_on_which_a_library_crashes_is_refused(file, topdown, tmp_path, monkeypatch):
-    """A damaged file of another office's release would end the run without a word, or take all memory."""
+    """A damaged file of another office's release would end the run without a word, or take all memory.
+
+    A process that the system ended for want of memory says nothing of the file: it is not called another's (V160).
+    """
     land, run, places = make_land(tmp_path, 7), os.getpid(), "topdown.inputs.table_reader"
     formats = sys.modules[places].FORMATS
     (parquet,) = (one for one in formats if one.batches.__name__ == "parquet_batches")
@@ -96,7 +99,5 @@ def test_a_base_release_on_which_a_library_crashes_is_refused(file, topdown, tmp
     monkeypatch.setattr(f"{places}.FORMATS", tuple(crashing if one is parquet else one for one in formats))
     before = (tmp_path / "ledger.jsonl").read_bytes()
     said = topdown("extend", land.run, "--base", land.base, "--out", tmp_path / "more", "--yes")
-    # public facts that cannot be read are not those of the plan
-    code, status = ("D087", 2) if file == "persons.parquet" else ("V160", 1)
-    assert (said.code, f"error[{code}]" in said.err) == (status, True), said.err
+    assert (said.code, "error[D087]" in said.err) == (2, True), said.err
     assert (tmp_path / "ledger.jsonl").read_bytes() == before

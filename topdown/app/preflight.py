@@ -357,7 +357,7 @@ def _try_public_side(prepared: PreparedRun, folder: Path, privacy: CertifiedPriv
     try:
         same = load_context(folder, prepared.context).plan.plan_hash == plan_hash
     except TopdownError as error:
-        raise _unusable_folder(f"cannot be read back: {error}") from None
+        raise _unusable_folder(f"cannot be read back: {error}", error) from None
     if not same:
         raise _unusable_folder("read as another plan")
     write_as_charged(prepared, privacy, folder)
@@ -377,21 +377,26 @@ def _try_miniature(
     try:
         make_miniature(prepared, folder, solve_and_publish, report)
     except TopdownError as error:
-        fix = "make room if memory was short, and start again" if error.code == LOST_READER else error.fix
         raise ConfigError(
             f"a few areas of this release, with made-up people, could not be released: {error}",
             code="C077",
             details=(("found", error.code),),
-            fix=f"{fix or 'change the plan'}; {UNCHARGED}",
+            fix=f"{_advice_if_lost(error) or error.fix or 'change the plan'}; {UNCHARGED}",
         ) from None
 
 
-def _unusable_folder(text: str) -> ConfigError:
+def _unusable_folder(text: str, error: TopdownError | None = None) -> ConfigError:
     return ConfigError(
         f"the plan and public files of this release {text}",
         code="C077",
-        fix=f"change what the message names; {UNCHARGED}",
+        details=(("found", error.code),) if error else (),
+        fix=f"{(error and _advice_if_lost(error)) or 'change what the message names'}; {UNCHARGED}",
     )
+
+
+def _advice_if_lost(error: TopdownError) -> str:
+    """Return what helps where a file of the preflight's own was not read to its end; nothing of any other error."""
+    return "make room if memory was short, and start again" if error.code == LOST_READER else ""
 
 
 def _not_certified(check: CheckResult) -> ConfigError:

@@ -33,6 +33,11 @@ SPARE_BYTES = 3 * 2**29  # beside the bytes of a table: a GiB of addresses is wh
 _PIPE_BYTES = 2**20
 _ENDING_SECONDS = 2.0
 LOST_READER = "D087"  # the code of a process that was ended before it had read a table
+NOT_READ = (
+    "D085",
+    "D086",
+    LOST_READER,
+)  # for want of memory, time or the process: nothing is known of the table
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, ValueError)
 _SENT = (
     "kind",

@@ -19,6 +19,7 @@ from topdown.arrays import Ints
 from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.common import USUAL_NEIGHBOURS
 from topdown.inputs import TableColumn, TableProblem, TableReader
+from topdown.inputs.reading_process import NOT_READ
 from topdown.inputs.table_reader import public_error
 from topdown.model import (
     AttributeMapping,
@@ -366,13 +367,19 @@ def read_base_facts(
 
 
 def _read_facts_of_plan(path: Path, plan: Plan, geography: Geography) -> PublicFacts:
-    """Read the public facts that a plan beside them was made from; CertificateError V160 if they are others."""
+    """Read the public facts that a plan beside them was made from.
+
+    Raises:
+        CertificateError: V160 they are others, or damaged.
+        DataError: one of NOT_READ, by which nothing is said of them.
+    """
     try:
         facts = read_leaves(path.parent / LEAVES_FILE, geography, of_release=False)
         if public_sha256(geography, facts) == plan.public_sha256:
             return facts
-    except (TopdownError, OSError):
-        pass
+    except (TopdownError, OSError) as error:
+        if isinstance(error, TopdownError) and error.code in NOT_READ:
+            raise
     raise CertificateError(
         f"{path.parent / LEAVES_FILE} does not hold the public facts that {path.name} of "
         f"{plan.release.id} was made from",
