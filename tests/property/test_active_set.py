@@ -269,6 +269,22 @@ def test_a_table_that_exists_is_found_by_the_linear_program(seed: int) -> None:
     assert have_common_point(hard_problem(seed)[0]) is True
 
 
+@given(seeds, st.floats(-3, 3))
+def test_the_check_of_a_point_is_exact_where_it_decides(seed: int, decades: float) -> None:
+    """A distance below the true one would certify what is far off; a larger one, where it is enough, would refuse."""
+    random = np.random.default_rng(seed)
+    n, m = random.integers(1, 12), random.integers(1, 4)
+    root = random.normal(size=(n, n)) * 10.0 ** random.uniform(-2, 2, n)
+    hessian, r = root @ root.T + np.eye(n), random.normal(size=(n, m))
+    quadratic = Dense(hessian, np.zeros((n, m)), float(np.linalg.eigvalsh(hessian)[0]) * (1 - 1e-6), 1.0)
+    exact = float((r * np.linalg.solve(hessian, r)).sum())
+    enough = exact * 10.0**decades
+    found = quadratic.inverse_norm(r, enough)
+    assert found >= exact * (1 - 1e-6)
+    if decades > 1e-3:
+        assert found <= enough
+
+
 def test_a_multiplier_of_a_bound_with_room_is_no_proof() -> None:
     """Where the Hessian is singular, a multiplier can hide any gradient; room in its bound must give it away."""
     problem = Problem(

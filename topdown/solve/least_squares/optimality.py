@@ -36,7 +36,7 @@ def residual_persons(problem: Problem, solution: Solution, *, strict: bool = Fal
     where that happens room below SHIFT_PERSONS counts as a shift of the bound, as it always does for limits.
     """
     found = _residual(problem, solution, 0.0 if problem.quadratic.curvature > 0 else SHIFT_PERSONS)
-    if strict or found <= TARGET_PERSONS:
+    if strict or found <= TARGET_PERSONS or not problem.bounds.n_groups:
         return found
     return min(found, _residual(problem, solution, SHIFT_PERSONS))
 

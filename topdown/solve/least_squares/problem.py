@@ -40,7 +40,7 @@ class Quadratic(Protocol):
         """Return about the largest eigenvalue of H."""
 
     def inverse_norm(self, r: Floats, enough: float) -> float:
-        """Return r'H^-1 r or a bound above it, for a positive curvature; any bound up to `enough` will do."""
+        """Return r'H^-1 r or a bound above it, for a positive curvature: any bound that is `enough`, or if none is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +77,13 @@ class Dense:
         return power_method(lambda v: np.asarray(self.hessian @ v), len(self.hessian))
 
     def inverse_norm(self, r: Floats, enough: float) -> float:
-        """Return r'H^-1 r, or r'r over the curvature if that is enough."""
-        bound = float((r * r).sum()) / self.curvature
-        if bound <= enough:
+        """Return r'H^-1 r, or r'r over the curvature if that is enough, or if no bound is.
+
+        By Cauchy and Schwarz (r'r)^2 <= r'H^-1 r r'Hr: points that are far from the optimum need no factor.
+        """
+        square = float((r * r).sum())
+        bound = square / self.curvature
+        if bound <= enough or square * square > enough * float((r * (self.hessian @ r)).sum()):
             return bound
         return max(float((r * scipy.linalg.cho_solve(scipy.linalg.cho_factor(self.hessian), r)).sum()), 0.0)
 
