@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         extension_verdicts,
         split_sizes,
     )
-    from topdown.solve.extend.extension_solver import make_extension_solver
+    from topdown.solve.extend.extension_solver import make_extension_solver, solve_stage
     from topdown.solve.extend.patterns import Patterns, assign_reserves, find_patterns, own_demands
     from topdown.solve.extend.stages import Stage, StageRows, stage_problem, stage_queries
 

@@ -52,6 +52,12 @@ from topdown.solve.table_changes import SoftRuleRepair
 from topdown.solve.tree_solver import TreeSolver, nodes_with_records
 
 
+# Rows that only single-cell answers tell apart have equal fractions where they are positive, since noise is whole, so
+# many roundings are equally close to an estimate. This share of the way to the children's shares of the base table
+# decides among them, for more evenly spread counts: a millionth of a person for each person of the way.
+TIE_BREAK = 1e-6
+
+
 @dataclass(frozen=True, eq=False)
 class StageDecision:
     """What a stage decided, and how.
@@ -322,7 +328,8 @@ def solve_stage(stage: Stage, rows: StageRows, measured: Measured, tally: LevelT
         tally.n_dropped += compared is not None and better is None
     else:  # nothing is known: spread evenly
         found, residual = Solution.without_multipliers(problem, spread_proportionally(problem), 0), 0.0
-    rounding = stage_rounding(stage, rows.cells[first][free], goal, (found.z, allowed, left), (soft, most))
+    estimate = found.z + TIE_BREAK * (spread_proportionally(problem) - found.z)
+    rounding = stage_rounding(stage, rows.cells[first][free], goal, (estimate, allowed, left), (soft, most))
     rounded = round_table(rounding)
     tally.add(Fit(residual, found.iterations, 1, found.z.size), rounded)
     tally.n_enforced += compared is not None or rounded.route == "milp"

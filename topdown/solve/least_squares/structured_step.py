@@ -408,8 +408,7 @@ class TreeStep(Step):
     def polish(self, z: Floats, taken: int) -> Solution | None:
         """Return the optimum by active sets, of a root without rules or a split; None where ADMM goes on."""
         p = self.problem
-        has_several_optima = self.quadratic.curvature <= 0  # of which ADMM finds the more accurate
-        if p.shape[1] == 1 or len(p.compared.rows) or not p.fixed.n_groups or has_several_optima:
+        if p.shape[1] == 1 or len(p.compared.rows) or not p.fixed.n_groups:
             return finish_root(p, self.quadratic, z, taken)
         if taken < self._next_finish:
             return None
