@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.attacked import TOY, write_leaves, write_run
+from tests.helpers.odd_plans import ONE_ATTRIBUTE
 from topdown.resources import bundled_root
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -148,3 +150,31 @@ def test_plan_lists_soft_rules(topdown, toy, tmp_path, check):
     assert all("soft rules" in v["sentence"] for v in document["feasible"]["verdicts"])
     said = topdown("plan", run)
     assert "barracks by homes" in said.out
+
+
+def test_a_record_that_nothing_can_replace_is_planned(topdown, tmp_path):
+    """One place and one kind of record leave nothing but its presence to protect: its plan ended in an engine error."""
+    write_leaves(tmp_path / "leaves.csv", ("111",), {})
+    queries = '[level.queries]\ndetailed = "1"'
+    shape = 'passes = [{ table = "detailed" }]\nrounding = [{ table = "detailed", weight = 1 }]'
+    levels = [f'[[level]]\nname = "{name}"\nshare = "1/3"\n{shape}\n{queries}' for name in TOY[0]]
+    body = "\n".join(['[budget]\nrho = "1"', *levels])
+    invariants = 'type = "topdown.invariants"\nversion = 1\nname = "none"\ntitle = "none"\nschema = "odd"\n'
+    schema = ONE_ATTRIBUTE.format(unit="person", name="a", labels='"x"')
+    run = write_run(
+        tmp_path, "one", schema=schema, invariants=invariants, body=body, tree=TOY, neighbours="add_remove"
+    )
+    said = topdown("plan", run)
+    assert said.code == 0, said.err
+    assert "whether one record" in said.out
+    assert "one person, everything: disclosed by: the schema" in said.out
+    assert "which of two answers" not in said.out
+
+
+def test_what_no_replaced_record_moves_is_named_beside_the_loss(topdown, toy, tmp_path):
+    """Totals of a level with one area cost nothing; the loss that counts them was called the exact one."""
+    toy(tmp_path / "one", lambda text: text.replace("[1, 2, 4]", "[0, 1, 4]"))
+    toy(tmp_path / "many")
+    counted = "counted, though no replaced record moves it: total of county"
+    assert counted in topdown("audit", "one/run.toml").out
+    assert "counted, though" not in topdown("audit", "many/run.toml").out

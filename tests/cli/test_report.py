@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.attacked import shipped
 from tests.helpers.html_pages import check_accessible, check_html
 from tests.helpers.pages import run_page
 from tests.helpers.sealed_flips import Sealer
@@ -199,3 +200,38 @@ def test_a_release_has_a_report_in_another_language_or_none(topdown, tmp_path, m
             named = (page.parent / "README.txt").read_text(encoding="utf-8")
             assert ("report.html" in named, topdown("verify", page.parent).code) == (page.exists(), 0)
     assert '<html lang="de">' in (Path("de") / "release" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("level", ["land", "block"])
+def test_noise_is_stated_of_no_total_that_is_exact(topdown, toy, tmp_path, level) -> None:
+    """Exact totals of blocks were said to have the noise of their measured answer, and to need adding up."""
+    invariants = tmp_path / "invariants.toml"
+    invariants.write_text(shipped("invariants", "toy").replace('level = "land"', f'level = "{level}"'))
+    run = toy(tmp_path, lambda text: text.replace('invariants = "toy"', 'invariants = "invariants.toml"'))
+    page = page_of_release(topdown, run)
+    assert ("The total of every area of level block is published without noise." in page) == (
+        level == "block"
+    )
+    assert ("The noise in the total of an area" in page) == (level == "land")
+    assert ("/noise_share" in page) == (level == "land")
+
+
+def test_intervals_of_one_number_are_no_missing_intervals(topdown, toy, tmp_path) -> None:
+    """A plan with little noise asked for intervals, and its report said that it had not."""
+    asked = '[estimates]\ntargets = "tree"\ncoverage = "19/20"\n\n[budget]\nrho = "100000"'
+
+    def edit(text: str) -> str:
+        return re.sub(
+            r'(?s)(rho_limit = )"\d+"', r'\1"100000"', re.sub(r'\[budget\]\nrho = ".*?"', asked, text)
+        )
+
+    page = page_of_release(topdown, toy(tmp_path, edit))
+    assert "Every interval of this release holds one number alone" in page
+    assert "asks for no intervals" not in page
+
+
+def page_of_release(topdown, run: Path) -> str:
+    """Make the release of a run file; return its report, checked with it."""
+    said = topdown("generate", run, "--out", run.parent / "release", "--yes")
+    assert said.code == 0, said.err
+    return (run.parent / "release" / "report.html").read_text(encoding="utf-8")

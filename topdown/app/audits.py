@@ -119,8 +119,8 @@ class RunsAudit:
 def audit(source: PathText, *, base: PathText | None = None, deltas: Sequence[str] = (DELTA,)) -> Audit:
     """Compute the exact privacy loss of a plan or release, together with what it extends.
 
-    Every number is an enclosure: the exact value lies between the two. What exact statistics give away is named and
-    has no number.
+    Every number is an enclosure: the exact loss of all noise together lies between the two. A change that does not move
+    the answers of every measurement costs less. What exact statistics give away is named and has no number.
 
     >>> import topdown
     >>> topdown.audit("town/run.toml").sentence[-41:]

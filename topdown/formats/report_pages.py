@@ -112,7 +112,7 @@ def _first(c: Content) -> str:
 
 
 def _accuracy_of_totals(c: Content, slots: Mapping[str, str]) -> str:
-    """Say how far off totals of the leaves are, by intervals or else by noise; nothing where neither is there."""
+    """Say how far off totals of the leaves are: exact, by intervals, or else by noise; nothing if none is known."""
     leaf = c.at("derived#/leaf")
     rows = c.at("derived#/intervals")
     at = next((i for i, row in enumerate(rows) if (row["query"], row["level"]) == ("total", leaf)), None)
@@ -123,6 +123,8 @@ def _accuracy_of_totals(c: Content, slots: Mapping[str, str]) -> str:
         said = c.say("first.interval_text", **slots, coverage=coverage, half=more["50"], most=more["95"])
         said += f" {c.say('first.afterwards')}" if c.has("plan.json#/measured") else ""
         spread = Fraction(c.at(f"{source}/half_width_50"))
+    elif any(one["level"] == leaf for one in c.at("plan.json#/invariants/exact")):
+        return c.say("first.exact_totals", **slots)
     elif not c.has("derived#/total_noise/leaf/stddev"):
         return ""
     else:
@@ -325,7 +327,8 @@ def _accuracy(c: Content) -> str:
         place = c.text("derived#/production/place")
         parts.append(f'<p class="note">{c.say("accuracy.production", place=place, **there)}</p>')
     if not has_intervals:
-        return "".join([*parts, f"<p>{c.say('accuracy.without')}</p>"])
+        said = "accuracy.of_one" if c.has("plan.json#/estimates/coverage") else "accuracy.without"
+        return "".join([*parts, f"<p>{c.say(said)}</p>"])
     levels = [level["name"] for level in c.at("plan.json#/levels")]
     places = {
         (one["query"], one["level"]): f"derived#/intervals/{i}/half_width"

@@ -85,7 +85,7 @@ def certified_loss(policy: ReleaseChain, claims: Sequence[Claim] = ()) -> Certif
     """Return the row of the neighbours' own secret with the releases that are extended.
 
     Beside it `alone`, the same without those releases (None if there are none), and `replaced`, the row of a replaced
-    record (None where that is the first row).
+    record (None where that is the first row, or is disclosed).
 
     Args:
         policy: of the release.
@@ -104,7 +104,7 @@ def certified_loss(policy: ReleaseChain, claims: Sequence[Claim] = ()) -> Certif
     return structs.replace(
         certified,
         alone=_secret_row(alone[0]) if alone else None,
-        replaced=_secret_row(rows[1]) if n == 2 else None,
+        replaced=_secret_row(rows[1]) if n == 2 and rows[1]["status"] != "disclosed" else None,
     )
 
 

@@ -90,7 +90,8 @@ def derived_figures(release: Path, context: PublicContext, documents: Mapping[st
     Returns:
         leaf, n_leaves, n_records; n_checks, n_checks_ok, n_failsafe, n_open; certificate_sha256; `noise`, of each
         level and measurement: stddev in records, rounded up to thousandths, and the least group of which it is a tenth;
-        `total_noise` of the leaves and of the level with the least; `totals`, how many leaves have no and few records;
+        `total_noise` of the leaves and of the level with the least, where totals are not exact; `totals`, how many
+        leaves have no and few records;
         `fit`, areas by level whose total is 20 and 4 times its noise; `sizes`, areas by level and number of records;
         `intervals`, half widths by table and level; `groups`, half widths by level and size of the count; `map`, of
         one statistic, or none; `production`, published errors of another release, for scale.
@@ -98,11 +99,13 @@ def derived_figures(release: Path, context: PublicContext, documents: Mapping[st
     plan, certificate = context.plan, documents[CERTIFICATE]
     tables = _PublishedTables(release, context)
     of_plan = plan_figures(plan)
+    exact = {statistic.level for statistic in plan.invariants.exact}  # so are the totals of all levels above
+    n_exact = max((i + 1 for i, level in enumerate(plan.levels) if level.name in exact), default=0)
     levels = {
         level.name: of_plan["noise"][i][j]["stddev"]
         for i, level in enumerate(plan.levels)
         for j, m in enumerate(level.measurements)
-        if m.query == TOTAL
+        if m.query == TOTAL and i >= n_exact
     }
     totals: dict[str, Any] = {"levels": levels}
     if plan.levels[-1].name in levels:

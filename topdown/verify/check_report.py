@@ -152,9 +152,10 @@ class _Figures:
         """Return all of them; `topdown.publish` says what each is."""
         certificate, total = self.session.certificate, self.plan.queries["total"]
         noise = [[self._noise(m) for m in level.measurements] for level in self.plan.doc.levels]
+        deepest = max((self.names.index(rule.level) for rule in self.plan.rules.exact), default=-1)
         of_totals = {
             level.name: found["stddev"]
-            for level, row in zip(self.plan.doc.levels, noise, strict=True)
+            for level, row in list(zip(self.plan.doc.levels, noise, strict=True))[deepest + 1 :]
             for m, found in zip(level.measurements, row, strict=True)
             if m.query == total.name
         }

@@ -212,7 +212,8 @@ def audit_command(
     """Compute the exact privacy loss of a plan or release.
 
     Together with the releases it extends. Every number is certified: it lies between two bounds that are
-    printed or in the JSON document. What exact statistics give away is named and has no number.
+    printed or in the JSON document. It is the loss of all noise together, and so never less than what a change
+    can cost. What exact statistics give away is named and has no number.
 
     With --runs, the code that draws a release is run on made-up neighbours; no records are opened.
     """
@@ -263,6 +264,16 @@ def _show_audit(screen: Screen, found: Audit) -> None:
         screen.say(f"δ {one['delta']} at ε {one['epsilon']}, from composed losses", indent=2)
     if plan.loss_name == "rho" and not policy.bases:
         screen.say(dim("usual: rho + 2 sqrt(rho ln(1/delta)), never below the exact value"), indent=2)
+    unmoved = [
+        f"{m.query} of {level.name}"
+        for level in plan.levels
+        for m in level.measurements
+        if level.n_nodes == plan.query(m.query).n_answers == 1
+    ]
+    if unmoved:
+        screen.say(
+            dim(f"counted, though no replaced record moves it: {', '.join(unmoved)}"), indent=2, hang=4
+        )
     fits = conditional_line(changes, public_facts=policy.has_public_facts)
     if fits:
         screen.say(fits, indent=2)

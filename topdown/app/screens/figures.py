@@ -106,13 +106,12 @@ def accuracy_lines(certified: CertifiedLoss) -> list[str]:
     right = f"an attacker is right at most {certified.right_in_100} times in 100"
     alone = certified.alone
     step = "" if alone is None else f"; {alone.right_in_100} for this step alone"
-    replaced = certified.replaced
-    if replaced is None:
-        return [f"{right} {coin}{step}"]
-    return [
-        f"{right} {coin} whether one record was there at all{step}",
-        f"at most {replaced.right_in_100} times in 100 which of two answers one record gave",
-    ]
+    about = " whether one record was there at all" if certified.kind == "presence" else ""
+    lines = [f"{right} {coin}{about}{step}"]
+    if certified.replaced is not None:
+        times = certified.replaced.right_in_100
+        lines.append(f"at most {times} times in 100 which of two answers one record gave")
+    return lines
 
 
 def conditional_line(rows: list[ChangeStatus], *, public_facts: bool) -> str:
