@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pgsr.estimators.shrinkage import (
         CLUSTERED,
         Answers,
+        SmoothPrior,
         add_up_known,
         clustering_of_large,
         constrained_estimate,

@@ -323,6 +323,30 @@ class Answers:
 
 
 @dataclass(frozen=True, eq=False)
+class SmoothPrior:
+    """What the prior says of numbers of groups that come from least squares, of some sizes of a region.
+
+    Least squares in order heap groups at some sizes and leave none at their neighbours. Counts keep to that; their
+    intervals lean to the prior as far as it is known better.
+
+    Args:
+        region, sizes: which.
+        mean, variance: of the number of groups of each of these sizes.
+    """
+
+    region: int
+    sizes: slice
+    mean: Floats
+    variance: Floats
+
+    def weigh(self, mean: Floats, variance: Floats) -> None:
+        """Change mean and variance of an estimate to those of the posterior, both laws being normal."""
+        weight = variance / (variance + self.variance)
+        mean += weight * (self.mean - mean)
+        variance *= 1.0 - weight
+
+
+@dataclass(frozen=True, eq=False)
 class Paths:
     """Posterior of the tail counts of every region.
 
@@ -331,6 +355,7 @@ class Paths:
         spread: variance of the number of groups of each size, [node][size].
         heard: how far it comes from the region's own answers and not from its prior, 0..1, [node][size].
         ratio: of the tail of its law, [node][size]; see `CountPosterior`.
+        smooth: of the leaves' sizes of many groups that are not shrunk to the parent together.
     """
 
     mean: Floats
@@ -338,6 +363,7 @@ class Paths:
     spread: Floats
     heard: SingleTable
     ratio: SingleTable
+    smooth: list[SmoothPrior]
 
 
 def posterior_estimate(answers: Answers, shrinks: NDArray[np.bool_], of_total: Floats) -> ConstrainedEstimate:
@@ -356,13 +382,16 @@ def posterior_estimate(answers: Answers, shrinks: NDArray[np.bool_], of_total: F
     cumulative[:, -1] = totals
     precision = np.full_like(cumulative, 1.0 / NO_INFORMATION)
     np.divide(1.0, paths.variance[:, 1:n_sizes] + NO_INFORMATION, out=precision[:, :-1])
-    spread, heard, ratio = paths.spread, paths.heard, paths.ratio
+    spread, heard, ratio, smooth = paths.spread, paths.heard, paths.ratio, paths.smooth
     del steady, paths  # each is as large as all counts
     agreed = _reconciled(tree, cumulative, precision, totals)
     counts = whole_counts(tree, agreed, totals)
     narrow_by_tree(spread, heard, tree.first_child)
     spread[:, 0] += of_total
-    return ConstrainedEstimate(counts, np.diff(agreed, axis=1, prepend=0.0), spread, ratio)
+    mean = np.diff(agreed, axis=1, prepend=0.0)
+    for prior in smooth:
+        prior.weigh(mean[prior.region, prior.sizes], spread[prior.region, prior.sizes])
+    return ConstrainedEstimate(counts, mean, spread, ratio)
 
 
 def _steady(answers: Answers) -> Ints:
@@ -431,6 +460,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
     mean, variance = body.tails, body.variance
     spread, heard = np.empty((tree.n_nodes, n)), np.zeros((tree.n_nodes, n), dtype=np.float32)
     ratio, of_paths = np.full((tree.n_nodes, n), UNKNOWN, dtype=np.float32), np.empty(n)
+    smooth: list[SmoothPrior] = []
     density, of_density, alike, unlike = np.empty(n), np.empty(n), np.full(n, 4.0), np.empty(n)
     of_rates = rates_apart(tree, totals)
     clustering, buffers = 0.0, PathBuffers(np.empty(16 * n), np.empty(16 * n))
@@ -517,13 +547,17 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 of_tail = share * share * variance[up, first] if from_parent else end[1]
                 apart[-1] += pull * pull * (of_tail + likely[first:].sum() - allowed)
             off = mean[r, :first] - mean[r, 1 : first + 1] - expected[:first]
-            spread[r, :first] = np.minimum(apart, likely[:first] + of_prior[:first] + off * off)
+            about = likely[:first] + of_prior[:first]
+            spread[r, :first] = np.minimum(apart, about + off * off)
             leading = min(first, body.leading.n_sizes[level])
             spread[r, :leading] = np.minimum(apart[:leading], body.leading.variance[r, :leading])
             heard[r, :first] = 1.0 - np.minimum(spread[r, :first] / prior[:first], 1.0)
             if r < tree.n_inner:  # these have heard their parts already
                 heard[r, :leading] = 0.0
-    return Paths(mean, variance, spread, heard, ratio)
+            elif first > leading:
+                rest = slice(leading, first)
+                smooth.append(SmoothPrior(r, rest, expected[rest].copy(), about[rest].copy()))
+    return Paths(mean, variance, spread, heard, ratio, smooth)
 
 
 def rates_apart(tree: Tree, totals: Ints) -> Floats:

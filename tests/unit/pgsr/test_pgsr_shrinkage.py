@@ -20,6 +20,7 @@ from pgsr.estimators import (
     PathBuffers,
     RowsDesign,
     Siblings,
+    SmoothPrior,
     TreeLeastSquares,
     add_up_known,
     all_answers,
@@ -274,6 +275,38 @@ def posterior_of_rows(tree, truth, epsilon, seed):
     noisy = all_answers(NoiseSource(seed), measure_exactly("tail_rows", tree, truth), plan, tree, public)
     found = estimate(mechanism_named("posterior"), tree, noisy, int(totals[0]), "tail_rows", plan, totals)
     return found, public.choice(noisy)
+
+
+@given(*[st.floats(-40, 40)] * 2, *[st.floats(0.5, 90)] * 2)
+@settings(deadline=None)
+def test_what_leans_to_a_prior_is_the_posterior(own, expected, variance, about):
+    """Against moments of the product of both laws, summed over a grid."""
+    mean, left = np.array([own]), np.array([variance])
+    SmoothPrior(0, slice(0, 1), np.array([expected]), np.array([about])).weigh(mean, left)
+    x = np.arange(-120, 120, 0.01)
+    surprise = (x - own) ** 2 / (2 * variance) + (x - expected) ** 2 / (2 * about)
+    law = np.exp(surprise.min() - surprise)
+    law /= law.sum()
+    assert mean[0] == pytest.approx(law @ x, abs=1e-6)
+    assert left[0] == pytest.approx(law @ (x - mean[0]) ** 2, rel=1e-6)
+
+
+def test_intervals_lean_from_heaped_counts_to_neighbouring_sizes():
+    """Least squares heap groups of leaves unlike each other at some sizes: the truth is nearer to the smoothed ones."""
+    rng = np.random.default_rng(1)
+    tree = tree_of([[-1], [0] * 12])
+    leaves = np.zeros((200, 12), dtype=np.int64)
+    for leaf in range(12):
+        sizes = np.minimum(rng.lognormal(rng.normal(3.3, 0.5), 0.7, 4000).astype(np.int64), 199)
+        leaves[:, leaf] = np.bincount(sizes, minlength=200)
+    truth = tree.sums(leaves)
+    found, _ = posterior_of_rows(tree, truth, Fraction(1, 10), 0)
+    mean, variance = found.posterior.mean.T[:, 1:], found.posterior.variance.T[:, 1:]
+    heaped = found.counts[:, 1:] >= 20
+    off = truth[:, 1:] - mean
+    assert heaped.sum() > 600
+    assert (off[heaped] ** 2).mean() < 0.85 * ((truth - found.counts)[:, 1:][heaped] ** 2).mean()
+    assert (off[heaped] ** 2).mean() == pytest.approx(variance[heaped].mean(), rel=0.08)
 
 
 def test_odd_regions_keep_their_own_data():
