@@ -51,7 +51,6 @@ from topdown.solve.split_estimate import Fit
 from topdown.solve.table_changes import SoftRuleRepair
 from topdown.solve.tree_solver import TreeSolver, nodes_with_records
 
-
 # Rows that only single-cell answers tell apart have equal fractions where they are positive, since noise is whole, so
 # many roundings are equally close to an estimate. This share of the way to the children's shares of the base table
 # decides among them, for more evenly spread counts: a millionth of a person for each person of the way.
