@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sys
 
-from topdown.process import end_when_stopped, leave_out_pandas, use_one_blas_thread
+from topdown.process import (
+    collect_garbage_rarely,
+    end_when_stopped,
+    leave_out_pandas,
+    use_one_blas_thread,
+)
 
 if __name__ == "__main__" or sys.argv[0].endswith("/topdown"):
     end_when_stopped()  # before the libraries of the screens are imported
     leave_out_pandas()
     use_one_blas_thread()
+    collect_garbage_rarely()
 
 from topdown.app import COMMANDS
 from topdown.app.commands.program import Program
