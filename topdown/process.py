@@ -98,6 +98,14 @@ class _Stops:
     raised_at = float("-inf")
 
 
+def begin_program() -> None:
+    """Set up the process of a command, before it imports the libraries of its screens."""
+    end_when_stopped()
+    leave_out_pandas()
+    use_one_blas_thread()
+    collect_garbage_rarely()
+
+
 def end_when_stopped() -> None:
     """Let a stop end this process at once, with one sentence: a program calls it before it imports the rest.
 
