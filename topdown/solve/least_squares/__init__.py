@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         LinearStep,
         TreeStep,
         build_tree,
+        finish_root,
         finish_split,
     )
 

@@ -175,6 +175,9 @@ class LinearStep:
 
 
 ROUNDS = 30
+NEXT_TO_NOTHING = (
+    1e-7  # persons; times the smallest weight, of a gradient: less does not tell an entry from zero
+)
 
 
 PROXIMAL, REPEATS = 1e-3, 4  # where patterns share an answer the optimum is a set: stay near, then repeat
@@ -184,7 +187,8 @@ def finish_root(problem: Problem, quadratic: Structured, near: Floats, taken: in
     """Return the root's table that active sets find from the positive entries of `near`; None where they do not apply.
 
     The steps are those of the primal-dual active set method (Hintermueller, Ito, Kunisch 2002): free are the
-    entries that came out positive, and those at zero whose gradient is below their group's multiplier.
+    entries that came out positive, and those at zero whose gradient is below their group's multiplier. Entries that
+    rounding error alone keeps from zero stay as they are: with them the guesses would run in circles.
 
     Args:
         problem: they apply to one column without exact table or rules, whose sums are all known, or which has one
@@ -218,8 +222,9 @@ def finish_root(problem: Problem, quadratic: Structured, near: Floats, taken: in
         x[free] = inner
         if known.all():
             multipliers[held] = step.multipliers[:, 0]
-        below = inside & (quadratic.gradient(x)[:, 0] < multipliers[group])
-        wanted = np.where(free, x[:, 0] > 0, below)
+        d = quadratic.gradient(x)[:, 0] - multipliers[group]
+        gains = inside & (d < -NEXT_TO_NOTHING * quadratic.scale)
+        wanted = np.where(free, x[:, 0] > -NEXT_TO_NOTHING, gains)
         # Every group keeps its largest entry: an empty one could not meet its sum.
         top = np.zeros(len(known))
         np.maximum.at(top, group, np.where(wanted, x[:, 0], 0.0))
@@ -239,7 +244,6 @@ def _restrict_rows(quadratic: Structured, free: np.ndarray) -> Structured:
 
 ROUNDS_OF_SPLIT, MOST_GRADIENTS = 12, 400  # guesses, and steps of conjugate gradients for one
 CLOSER = 1e-3  # factor by which the gradient falls before the positive entries are guessed again
-NEXT_TO_NOTHING = 1e-7  # persons; times the smallest weight, of a gradient
 SINGULAR = 1e-10  # added to the diagonal of products of sums: some follow from others
 
 
