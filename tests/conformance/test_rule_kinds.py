@@ -155,7 +155,7 @@ def test_a_kind_that_verify_does_not_know_is_refused(kind: str, tmp_path: Path) 
 
 
 def break_rule(found: Made, kind: str, rows: Rows) -> Rows:
-    """Return records of which those of some leaf break the rule: too many if it limits them, else too few."""
+    """Return records of which those of some leaf break the rule: one too many if it limits them, else too few."""
     for code, facts in found.leaves.items():
         least, most = TWINS[kind].ends(found.rule, facts)
         mine = [row for row in rows if row["geocode"] == code and found.is_in(row)]
@@ -164,7 +164,7 @@ def break_rule(found: Made, kind: str, rows: Rows) -> Rows:
             chosen = {name: labels[0] for name, labels in found.rule["cells"]}
             more = like | chosen | {"count": type(like["count"])(int(most) + 1)}
             keys = [name for name in like if name != "count"]
-            kept = [row for row in rows if any(row[key] != more[key] for key in keys)]
+            kept = [row for row in rows if row not in mine and any(row[key] != more[key] for key in keys)]
             return sorted([*kept, more], key=lambda row: row["geocode"])
         if least > 0:
             return [row for row in rows if row not in mine]

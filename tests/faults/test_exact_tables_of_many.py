@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -204,6 +205,21 @@ def test_an_added_table_is_refused(copy: Small) -> None:
     findings = attack(copy).check("manifest").findings
     added = [f"measurements/exact-{number:03d}.parquet" for number in (0, 3)]
     assert [("V003", name) for name in added] == [(f.code, f.file) for f in findings]
+
+
+@pytest.mark.parametrize("kept", [slice(1, None), [0, 0, 1, 2, 3, 4], slice(None, None, -1)])
+def test_exact_json_lists_every_area_once(tmp_path: Path, kept: slice | list[int]) -> None:
+    """An area left out is one whose promise nobody compares; listed twice or in another order, it hides others."""
+    rules = (TOP / "invariants" / "toy.toml").read_text() + policies.BLOCKS
+    small = build(tmp_path, invariants=rules, privacy=CertifiedPrivacy())
+
+    def change(document: Any) -> None:
+        for key in ("nodes", "answers"):
+            document["values"][1][key] = np.array(document["values"][1][key])[kept].tolist()
+
+    assert texts(verify(small.folder)) == ""
+    edit_json(small.folder / "measurements/exact.json", change)
+    assert "does not list every node of block once, in order" in texts(attack(small))
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["of one area in a table", "of many areas in exact.json"])

@@ -125,6 +125,15 @@ def test_missing_table(copy: Small) -> None:
     assert {"V150"} == codes(result, "hierarchy")
 
 
+def test_an_empty_area_left_out_of_the_totals(copy: Small) -> None:
+    """Readers take an area without a total for one that is not in the geography."""
+
+    def leave_out(rows: Rows) -> None:
+        rows[:] = [row for row in rows if row["count"]]
+
+    assert {"V109"} == codes(edit_rows(copy, "tables/total/block.parquet", leave_out), "tables")
+
+
 def compressed(data: bytes) -> bytes:
     """Compress as a release does, with a header that says nothing."""
     out = io.BytesIO()
