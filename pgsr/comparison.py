@@ -302,7 +302,10 @@ def compare_runs(
             for repeat in range(repeats):
                 here = Event("compare", done, len(epsilons) * len(runs) * repeats, run.label)
                 source = NoiseSource(seed * 1_000_003 + repeat)
-                tell = partial(_tell_step, report, here)
+
+                def tell(step: str, here: Event = here) -> None:
+                    report(replace(here, text=f"{here.text}, {step}"))
+
                 counts, bounds, spent = _simulated_counts(run, tree, truth, plan, source, direction, tell)
                 tell("errors")
                 seconds.append(spent)
@@ -489,10 +492,6 @@ def _calibration(run: Run, tree: Tree, n_sizes: int, epsilon: Fraction, directio
     # One person changes one cumulative count and one sorted size of a level by one, so that peers have its noise.
     kind = "cumulative" if run.mechanism in KUO else vector_kind(mechanism_named(run.mechanism), direction)
     return calibrate(kind, tree, Sizes(n_sizes), Budget(epsilon, calibration=run.calibration))
-
-
-def _tell_step(report: Report, here: Event, step: str) -> None:
-    report(replace(here, text=f"{here.text}, {step}"))
 
 
 def _simulated_counts(

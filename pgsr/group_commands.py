@@ -241,7 +241,7 @@ def release_command(
     def approved(plan: Prepared) -> None:
         progress.close()
         noise = plan.calibration
-        loss = figures.loss("epsilon" if noise.noise == "geometric" else "rho", noise.loss)
+        loss = figures.loss(noise.loss_name, noise.loss)
         source = settings.source()
         words = ("Plan ", bold(plan.plan_hash[:8]), f' spends {loss} of data set "{source.data_set}".')
         names = ", ".join(source.totals.names)
@@ -257,7 +257,7 @@ def release_command(
     made = _release_or_simulate(settings, approved, again=again, resume=resume, report=progress)
     progress.close()
     if not made.stamp:
-        charged = figures.loss("epsilon" if made.calibration.noise == "geometric" else "rho", made.charged)
+        charged = figures.loss(made.calibration.loss_name, made.charged)
         text = f"Stopped after the release was written. {charged} is spent"
         said_when_stopped.set(
             lambda: StoppedRun(text, f"look at it with: pgsr verify {made.folder}", charged)
@@ -283,12 +283,12 @@ def _release_or_simulate(
 
 def _show_release(screen: Screen, made: Release) -> None:
     plan, noise = made.prepared, made.calibration
-    name = "epsilon" if noise.noise == "geometric" else "rho"
     screen.document(release_document(made))
-    private = f"{figures.loss(name, noise.loss)}, exact {noise.loss}"
+    loss, charge = (figures.loss(noise.loss_name, amount) for amount in (noise.loss, made.charged))
+    private = f"{loss}, exact {noise.loss}"
     if not noise.private:
-        private = f"NOT private as claimed: true {figures.loss(name, noise.loss)} at claim {noise.claimed}"
-    charged = [("charged", f"{figures.loss(name, made.charged)}; a part was torn by a crash and drawn again")]
+        private = f"NOT private as claimed: true {loss} at claim {noise.claimed}"
+    charged = [("charged", f"{charge}; a part was torn by a crash and drawn again")]
     stated = plan.sections["privacy"]
     screen.pairs(
         [

@@ -113,6 +113,11 @@ class Calibration:
     relations: tuple[Relation, ...]
 
     @property
+    def loss_name(self) -> str:
+        """What its loss is called, "epsilon" or "rho"."""
+        return LAWS[LAW_NAMES[self.noise]].loss_name
+
+    @property
     def private(self) -> bool:
         """Whether the claim holds."""
         return self.loss <= self.claimed

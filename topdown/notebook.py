@@ -49,14 +49,15 @@ def card(title: str, rows: Iterable[Sequence[object]], *, head: Sequence[str] = 
     left = len(listed) - MOST_ROWS
     body = [_row(row, "td") for row in listed[:MOST_ROWS]]
     body += [_row([f"{left:,} more"], "td")] if left > 0 else []
-    parts = [f"<b>{_text(title)}</b>", "<table>", _row(head, "th") if head else "", *body, "</table>"]
-    return "<div>" + "".join(parts) + (f"<p>{_text(note)}</p>" if note else "") + "</div>"
+    parts = [f"<b>{_cell_text(title)}</b>", "<table>", _row(head, "th") if head else "", *body, "</table>"]
+    return "<div>" + "".join(parts) + (f"<p>{_cell_text(note)}</p>" if note else "") + "</div>"
 
 
 def _row(cells: Sequence[object], tag: str) -> str:
-    return "<tr>" + "".join(f"<{tag}>{_text(cell)}</{tag}>" for cell in cells) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}>{_cell_text(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-def _text(value: object) -> str:
+def _cell_text(value: object) -> str:
+    """Return a value as text of HTML: what cannot be printed is a space, and long texts are cut."""
     text = "".join(c if c.isprintable() else " " for c in str(value))
     return escape(text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + "...")

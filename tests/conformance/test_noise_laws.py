@@ -130,6 +130,8 @@ def test_a_law_keeps_the_delta_that_is_charged(law: NoiseLaw) -> None:
     assert law_problem(
         plan.weights, EPSILON, 2 * DELTA, known.is_due
     )  # more private than charged: another law
+    less = DELTA * Fraction(99, 100)  # whatever the law is, by its weights alone
+    assert law_problem(plan.weights, EPSILON, less, lambda *_: True) == "does not keep its delta"
     line = [found.mass(k) / 2**128 for k in range(-60, 61)]
     needed = sum(max(p - math.exp(EPSILON) * q, 0) for p, q in zip(line[1:], line, strict=False))
     assert DELTA / 2 < needed <= DELTA * (1 + Fraction(1, 10**9))

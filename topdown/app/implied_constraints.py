@@ -121,8 +121,8 @@ def implied_of_leaves(
     Raises:
         TopdownError: a file, level or geocode is wrong, or public facts exclude each other (I014).
     """
-    held, found = _load(schema, invariants)
-    return _implied_of(held, found, *read_geography(leaves, levels, found.columns), geocode)
+    attributes, rules = _load(schema, invariants)
+    return _implied_of(attributes, rules, *read_geography(leaves, levels, rules.columns), geocode)
 
 
 def implied_of_levels(schema: str, invariants: str, levels: str | None) -> Implied:
@@ -134,11 +134,11 @@ def implied_of_levels(schema: str, invariants: str, levels: str | None) -> Impli
     Raises:
         ConfigError: C005 levels are needed.
     """
-    held, found = _load(schema, invariants)
+    attributes, rules = _load(schema, invariants)
     if levels is None:
-        exact = dict.fromkeys(e.level for e in found.exact)
+        exact = dict.fromkeys(e.level for e in rules.exact)
         names = ["levels above", *exact, "levels below"] if exact else ["all levels"]
-        table = next((e for e in found.exact if e.query != "total"), None)
+        table = next((e for e in rules.exact if e.query != "total"), None)
         if table is not None:  # what it means depends on how far down its level is
             raise ConfigError(
                 f"{table.name!r} keeps a table exact, so the verdict depends on the levels",
@@ -147,15 +147,15 @@ def implied_of_levels(schema: str, invariants: str, levels: str | None) -> Impli
             )
     else:
         names = [part.strip().partition(":")[0] for part in levels.split(",")]
-    judged = verdicts(held, found, names)
+    judged = verdicts(attributes, rules, names)
     return Implied(
-        invariants=found.name, constraints=node_lines(held, found, judged), verdicts=_titled(judged)
+        invariants=rules.name, constraints=node_lines(attributes, rules, judged), verdicts=_titled(judged)
     )
 
 
 def _load(schema: str, invariants: str) -> tuple[Schema, Invariants]:
-    held = load_schema(find("schemas", schema, Path.cwd()))
-    return held, load_invariants(find("invariants", invariants, Path.cwd()), held)
+    attributes = load_schema(find("schemas", schema, Path.cwd()))
+    return attributes, load_invariants(find("invariants", invariants, Path.cwd()), attributes)
 
 
 def _implied_of(

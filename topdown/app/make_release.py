@@ -164,7 +164,7 @@ def _records_in_memory(run: PathText | Planned, records: ArrowTable | None) -> M
 @contextmanager
 def _started(
     run: PathText | Planned,
-    below: Path | None,
+    base: Path | None,
     leaves: ArrowTable | None,
     out: PathText,
     *,
@@ -174,14 +174,14 @@ def _started(
     """Open the plan and the folder of a run, checked, for work whose errors say what was spent.
 
     Args:
-        below: release that it extends, if it extends one. run, leaves, out, resume, final: see `generate`.
+        base: release that it extends, if it extends one. run, leaves, out, resume, final: see `generate`.
     """
-    planned = _opened_plan(run, below, leaves)
-    if below is None and planned.base is not None:
+    planned = _opened_plan(run, base, leaves)
+    if base is None and planned.base is not None:
         raise ConfigError("this plan extends a release", code="C097", fix="use topdown.extend")
-    if below is not None and (planned.base is None or planned.base.resolve() != below.resolve()):
+    if base is not None and (planned.base is None or planned.base.resolve() != base.resolve()):
         raise ConfigError(
-            f"the plan was not made with the base {below}",
+            f"the plan was not made with the base {base}",
             code="C005",
             fix="plan it with: topdown.plan(run, base=...)",
         )
@@ -239,46 +239,18 @@ def extend(
 def check_start(
     planned: Planned, out: Path, *, resume: bool, final: bool, go_on: str = "resume=True"
 ) -> None:
-    """Refuse what can be refused before anybody is asked; errors as `generate`.
+    """Refuse what can be refused before anybody is asked; `out` is new or empty, or with `resume` holds this run.
 
     Args:
         planned, out, resume, final: see `generate`.
         go_on: what a person does to go on with the run that is there.
+
+    Raises: ConfigError: C085, C086, C087 and C132, as `generate`; H001 answers are open.
     """
     require_answers(planned, final=final)
-    check_out(planned.prepared, out, resume=resume, command=go_on)
-
-
-@contextmanager
-def spending(planned: Planned) -> Iterator[None]:
-    """Run what may spend; whatever ends it carries a note that says what was spent."""
-    plan = planned.plan
-
-    def words(spent: Fraction) -> str:
-        loss = figures.loss(plan.loss_name, spent, plan.delta_of(spent))
-        return f"{loss}; finished noise is kept: --resume"
-
-    with spend_note(ledger_location(planned.prepared), plan.plan_hash, words), signals_as_interrupt():
-        yield
-
-
-_UNSTARTED = re.compile(
-    re.escape(PREFLIGHT_FOLDER)
-    + r"/.*|public/(geography|leaves)\.parquet|plan\.json\.tmp"
-    + r"|(base/)+(public/)?[a-z]+\.(json|parquet)(\.tmp)?"
-)
-
-
-def check_out(prepared: PreparedRun, out: Path, *, resume: bool, command: str) -> None:
-    """Check that `out` is new or empty, or with `resume` that it holds this plan's run.
-
-    Raises:
-        ConfigError: C132 the records, the ledger or another file of the run lie in it, or a link does; C085
-            something else lies there, C086 this plan's run lies there and `resume` was not given, C087 there is
-            nothing to resume.
-    """
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise ConfigError(f"{out} is not a folder", code="C085", fix="give --out a new folder")
+    prepared = planned.prepared
     registry = prepared.run.ledger.registry
     refuse_inside(out, "--out", (*prepared.needed, *([prepared.path.parent / registry] if registry else [])))
     if out.is_dir() and any(path.is_symlink() for path in out.rglob("*")):
@@ -308,7 +280,7 @@ def check_out(prepared: PreparedRun, out: Path, *, resume: bool, command: str) -
         raise ConfigError(
             f"{out} holds a run of this very plan, {mine[:8]}",
             code="C086",
-            details=(("go on", command),),
+            details=(("go on", go_on),),
             fix="add --resume to keep its noise; another folder would spend the budget again",
         )
     if names and found is None:
@@ -321,6 +293,26 @@ def check_out(prepared: PreparedRun, out: Path, *, resume: bool, command: str) -
         raise ConfigError(
             f"{out} holds a run of another plan, {found[:8]}", code="C085", fix="give --out a new folder"
         )
+
+
+@contextmanager
+def spending(planned: Planned) -> Iterator[None]:
+    """Run what may spend; whatever ends it carries a note that says what was spent."""
+    plan = planned.plan
+
+    def words(spent: Fraction) -> str:
+        loss = figures.loss(plan.loss_name, spent, plan.delta_of(spent))
+        return f"{loss}; finished noise is kept: --resume"
+
+    with spend_note(ledger_location(planned.prepared), plan.plan_hash, words), signals_as_interrupt():
+        yield
+
+
+_UNSTARTED = re.compile(
+    re.escape(PREFLIGHT_FOLDER)
+    + r"/.*|public/(geography|leaves)\.parquet|plan\.json\.tmp"
+    + r"|(base/)+(public/)?[a-z]+\.(json|parquet)(\.tmp)?"
+)
 
 
 def _is_unstarted(out: Path) -> bool:

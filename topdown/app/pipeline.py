@@ -95,7 +95,7 @@ class StageClock:
 
 
 def peak_memory_bytes(workers: ExecutorChoice) -> int:
-    """Return that of this process, and of its largest child times workers where these are processes here."""
+    """Return the most memory of this process, and of its largest child for each worker process on this machine."""
     unit = 1 if sys.platform == "darwin" else 1024
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if workers == "ray" or workers == 1:
@@ -196,9 +196,11 @@ def finish_release(
     """Solve, publish and verify what lies measured in `out`; `paid`: the privacy statement, and what was drawn."""
     workers, report = options.workers, options.report
     privacy, measured = paid
-    with open_executor(workers, out, lambda text: report(Event("workers", 1, 1, text))) as place:
-        there = out if isinstance(place, int) else out.resolve()
-        solved = clock.run("solve", lambda: _solve_in_workers(there, context, there / WORK, place, report))
+    with open_executor(workers, out, lambda text: report(Event("workers", 1, 1, text))) as executor:
+        release = out if isinstance(executor, int) else out.resolve()
+        solved = clock.run(
+            "solve", lambda: _solve_and_note(release, context, release / WORK, executor, report)
+        )
     context.release_derived()
     content = clock.run(
         "publish",
@@ -281,7 +283,7 @@ def _try_exact(context: PublicContext, values: dict[str, Ints]) -> None:
 
 def _solve_and_publish(prepared: PreparedRun, release: Path, report: Report) -> None:
     """Make a release of a measured folder, with one process and no statements about privacy."""
-    solved = _solve_in_workers(release, prepared.context, report=report)
+    solved = _solve_and_note(release, prepared.context, report=report)
     publish(
         release,
         prepared.context,
@@ -292,13 +294,14 @@ def _solve_and_publish(prepared: PreparedRun, release: Path, report: Report) -> 
     )
 
 
-def _solve_in_workers(
+def _solve_and_note(
     release: Path,
     context: PublicContext,
     work: Path | None = None,
     workers: Executor = 1,
     report: Report = silent,
 ) -> Solved:
+    """Solve what lies measured in a folder, and write solve.json."""
     solved = solve_folder(release, context, work=work, workers=workers, report=report)
     write_document(release / "solve.json", solved.document)
     return solved

@@ -73,14 +73,13 @@ def read_outlines(path: Path, key: str, codes: Sequence[str]) -> Outlines:
 
 
 def _areas(document: Any, key: str) -> Iterator[tuple[str, list[Ring]]]:
+    """Yield the code and the rings of every area of a TopoJSON or GeoJSON document."""
     if document["type"] == "Topology":
         arcs = [_decoded(arc, document.get("transform")) for arc in document["arcs"]]
         for one in document["objects"].values():
             for geometry in one["geometries"] if one["type"] == "GeometryCollection" else [one]:
-                yield (
-                    _code(geometry, key),
-                    [_joined(arcs, ring) for ring in _rings(geometry, geometry.get("arcs"))],
-                )
+                rings = _rings(geometry, geometry.get("arcs"))
+                yield _code(geometry, key), [_joined(arcs, ring) for ring in rings]
         return
     if document["type"] != "FeatureCollection":
         raise ValueError(f"it is a {document['type']}")

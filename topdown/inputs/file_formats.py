@@ -355,8 +355,8 @@ def write_parquet(
     for table in tables:
         schema = pa.schema(
             [
-                pa.field(name, _without_dictionary(kind_))
-                for name, kind_ in zip(table.column_names, table.schema.types, strict=True)
+                pa.field(name, of.value_type if pa.types.is_dictionary(of) else of)
+                for name, of in zip(table.column_names, table.schema.types, strict=True)
             ]
         )
         writer = writer or pq.ParquetWriter(file, schema, **TABLE_OPTIONS[kind])
@@ -364,7 +364,3 @@ def write_parquet(
             writer.write_table(table.slice(first, rows).cast(schema), row_group_size=rows)
     writer.add_key_value_metadata(dict(sorted({"type": kind, "version": "1", **stamps}.items())))
     writer.close()
-
-
-def _without_dictionary(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind

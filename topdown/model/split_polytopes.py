@@ -259,8 +259,8 @@ class SplitConstraints:
         return max(self.numbers.totals, default=-1)
 
     @property
-    def by_answer(self) -> bool:
-        """Whether the deepest exact level has more than totals."""
+    def has_exact_table(self) -> bool:
+        """Whether more than totals is exact at the deepest level with exact totals."""
         return bool(self.numbers.answers.shape[1] > 1)
 
     def total_at(self, depth: int) -> NodeAnswers:
@@ -375,7 +375,7 @@ class SplitConstraints:
         return np.stack([self._limits(self.pieces(depth, int(node))) for node in nodes])
 
     def _limits(self, pieces: LeafPieces) -> Ints:
-        most, least = self._pieces_limits(pieces)
+        most, least = self._limits_without_totals(pieces)
         n_units = len(pieces.totals)
         most, least = _add_limits(most, pieces.unit, n_units), _add_limits(least, pieces.unit, n_units)
         everybody = most.shape[1] - 1
@@ -388,8 +388,8 @@ class SplitConstraints:
             held += np.minimum(most[:, subsets & mask], totals[:, None] - least[:, others & mask])
         return np.asarray(held.sum(axis=0), dtype=np.int64)
 
-    def _pieces_limits(self, pieces: LeafPieces) -> tuple[Ints, Ints]:
-        """Most and least people in each set of kinds at each piece, without totals."""
+    def _limits_without_totals(self, pieces: LeafPieces) -> tuple[Ints, Ints]:
+        """Return the most and the least people in each set of kinds at each piece, one bounded set after another."""
         subsets = np.arange(1 << self.partition.n_kinds)
         holds = (subsets[:, None] >> np.arange(self.partition.n_kinds)) & 1
         most: Ints = np.where(pieces.is_open.astype(np.int64) @ holds.T > 0, NO_LIMIT, 0)

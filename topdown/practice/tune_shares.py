@@ -103,7 +103,7 @@ class _SweptLevel:
 
 
 def uniform_deviations(context: PublicContext, form: LatticeForm, names: Sequence[str]) -> UniformDeviations:
-    """Return a plan on the pattern of open dense values that most of its leaves have.
+    """Return a plan as if every area had the pattern of open cells that most leaves have.
 
     Args:
         context: plan and public facts. form: its lattice form.
@@ -112,14 +112,16 @@ def uniform_deviations(context: PublicContext, form: LatticeForm, names: Sequenc
     plan, lattice, rules = context.plan, form.lattice, context.rules
     leaf = open_values(lattice, rules.class_of_cell, rules.open[-1])
     patterns, counts = np.unique(leaf[leaf.any(axis=1)], axis=0, return_counts=True)
-    t = np.flatnonzero(patterns[counts.argmax()])
+    dense = np.flatnonzero(patterns[counts.argmax()])
     parent, count = _areas(context)
     grams = []
     for level in plan.levels:
         # What a query of share 1 of the whole loss tells: weights grow in proportion to the loss.
-        each = [float(1 / (m.variance * (m.loss / plan.loss))) for m in level.measurements]
-        of = [product_query(lattice, plan.query(m.query)).gram(lattice) for m in level.measurements]
-        grams.append(np.array([w * g[:, t[:, None], t] for w, g in zip(each, of, strict=True)]))
+        weights = [float(1 / (m.variance * (m.loss / plan.loss))) for m in level.measurements]
+        quadratics = [product_query(lattice, plan.query(m.query)).gram(lattice) for m in level.measurements]
+        grams.append(
+            np.array([w * g[:, dense[:, None], dense] for w, g in zip(weights, quadratics, strict=True)])
+        )
     known = [
         product_query(lattice, plan.query(e.query))
         for e in plan.invariants.exact
@@ -127,16 +129,16 @@ def uniform_deviations(context: PublicContext, form: LatticeForm, names: Sequenc
     ]
     exact = []
     for c in range(lattice.n_components):
-        rows = [np.arange(q.n_groups)[:, None] == q.group[t] for q in known if c & ~q.kept == 0]
-        table = np.vstack([np.zeros((0, len(t))), *rows])
+        rows = [np.arange(q.n_groups)[:, None] == q.group[dense] for q in known if c & ~q.kept == 0]
+        table = np.vstack([np.zeros((0, len(dense))), *rows])
         exact.append(table[table.any(axis=1)])
     forms, places = [], []
     for i, name in enumerate(names):
         query = product_query(lattice, plan.query(name))
         chosen = [1 if query.kept >> a & 1 else n for a, n in enumerate(lattice.sizes)]
-        groups = (np.unique(query.group[t])[:, None] == query.group[t]).astype(np.float64)
-        of = np.einsum("c,gd,ge->gcde", axis_factors(lattice, chosen), groups, groups)
-        forms.append(of.reshape(len(groups), -1))
+        groups = (np.unique(query.group[dense])[:, None] == query.group[dense]).astype(np.float64)
+        form_of_answer = np.einsum("c,gd,ge->gcde", axis_factors(lattice, chosen), groups, groups)
+        forms.append(form_of_answer.reshape(len(groups), -1))
         places += [i] * len(groups)
     return UniformDeviations(parent, count, tuple(grams), tuple(exact), np.vstack(forms), np.array(places))
 

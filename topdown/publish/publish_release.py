@@ -239,9 +239,8 @@ def publish(
     report(Event("publish", 5, _STEPS, "README and report"))
     shutil.rmtree(release / WORK, ignore_errors=True)
     first = [*exact_paths(plan), *([] if plan.measured is None else [MEASURED_PLAN])]
-    _refuse_strangers(
-        release, {*_OWN, *tables, *first, *_microdata_paths(context), release_tables.PERSONS_CSV}
-    )
+    microdata = sections_of(context.geography).paths(release_tables.PERSONS, len(plan.levels) - 1)
+    _refuse_strangers(release, {*_OWN, *tables, *first, *microdata, release_tables.PERSONS_CSV})
     n = len(write_manifest(release, plan.plan_hash, hashes))
     report(Event("publish", _STEPS, _STEPS, f"{n} files"))
     return content
@@ -266,10 +265,6 @@ def _write_sections(hashes: Hashes, source: SectionSource, running: PublishOptio
         for path, data in release_tables.tables_up(context, summed, nodes, sections.cut - 1):
             hashes.write(path, data)
     return tables
-
-
-def _microdata_paths(context: PublicContext) -> list[str]:
-    return sections_of(context.geography).paths(release_tables.PERSONS, len(context.plan.levels) - 1)
 
 
 def refuse_failed_checks(checked: VerifyResult) -> None:

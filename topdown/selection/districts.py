@@ -130,18 +130,13 @@ def swap_round(bases: Sequence[tuple[int, ...]], districts: Districts, chance: C
         other = set(base)
         while merged != other:
             out = min(merged - other)
-            into = next(i for i in sorted(other - merged) if _exchange(merged, other, out, i, districts))
+            exchanged = ((i, merged - {out} | {i}, other - {i} | {out}) for i in sorted(other - merged))
+            into = next(i for i, *sets in exchanged if all(districts.independent(tuple(s)) for s in sets))
             if chance.coin(Fraction(weight, weight + 1)):
                 other = other - {into} | {out}
             else:
                 merged = merged - {out} | {into}
     return tuple(sorted(merged))
-
-
-def _exchange(one: set[int], other: set[int], out: int, into: int, districts: Districts) -> bool:
-    return districts.independent(tuple(one - {out} | {into})) and districts.independent(
-        tuple(other - {into} | {out})
-    )
 
 
 def _covered(sample: Incidence, items: Sequence[int]) -> int:

@@ -85,7 +85,8 @@ class FilesDue:
 
 def check_manifest(session: Session, out: Findings) -> str:
     """Compare the folder of a release with manifest.json."""
-    mine = _available(lambda: _carried_paths(session), ()), _available(lambda: exact_tables(session), [])
+    another = _available(lambda: () if session.plan.measured is None else OF_ANOTHER, ())
+    mine = _available(lambda: session.carried, ()), another, _available(lambda: exact_tables(session), [])
     microdata = _available(lambda: session.cuts.paths(PERSONS, len(session.tree.names) - 1), [])
     required = {*REQUIRED, *microdata, *chain.from_iterable(mine)}
     optional = _available(lambda: {*OPTIONAL, *table_paths(session), *part_paths(session)}, None)
@@ -100,11 +101,6 @@ def _available(load: Callable[[], T], otherwise: D) -> T | D:
         return load()
     except NotAvailableError:
         return otherwise
-
-
-def _carried_paths(session: Session) -> tuple[str, ...]:
-    """Return the files that a release carries of the one it extends, or whose measurement it solves."""
-    return session.carried + (() if session.plan.measured is None else OF_ANOTHER)
 
 
 def check_files(session: Session, out: Findings, due: FilesDue) -> str:

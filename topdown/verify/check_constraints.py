@@ -199,7 +199,7 @@ def check_exact(session: Session, out: Findings) -> str:
                 f"{value.name!r} does not list every node of {value.level} once, in order, with its answers"
             )
             out.add(Finding("V105", text, file=EXACT))
-    session.looked("exact statistics", out)
+    session.check_sections("exact statistics", out)
     if out.ok:
         return f"{out.n_checked:,} of {out.n_checked:,} reproduced"
     return f"{out.n_failed:,} of {out.n_checked:,} not reproduced"
@@ -233,7 +233,7 @@ def check_exact_areas(session: Session, areas: Areas, out: Findings) -> None:
 
 def check_zeros(session: Session, out: Findings) -> str:
     """Find records where public facts, or definitions, allow none."""
-    session.looked("zeros", out)
+    session.check_sections("zeros", out)
     if out.ok:
         return f"nobody in {out.n_checked:,} places and kinds of cells that must be empty"
     return f"{out.n_failed:,} rows where nobody can be"
@@ -260,7 +260,7 @@ def check_zeros_areas(_: Session, areas: Areas, out: Findings) -> None:
 
 def check_bounds(session: Session, out: Findings) -> str:
     """Compare every bound with the microdata, at the leaves and at every inner node."""
-    session.looked("bounds", out)
+    session.check_sections("bounds", out)
     kind = "bounds" if any(rule.is_most for rule in session.plan.rules.bounds) else "lower bounds"
     if out.ok:
         return f"{out.n_checked:,} of {out.n_checked:,} {kind} met"
@@ -322,7 +322,7 @@ def check_comparisons(session: Session, out: Findings) -> str:
         if node not in leaves or not set(names) <= rules:
             text = "solve.json speaks of a leaf or a soft rule that does not exist"
             out.add(Finding("V122", text, FILE, node=node))
-    session.looked("comparisons", out)
+    session.check_sections("comparisons", out)
     n_broken = out.counts["broken"]
     if n_broken:
         out.warnings.append(f"{n_broken:,} soft rules at leaves could not be kept; solve.json lists them")

@@ -152,7 +152,7 @@ def inputs_sha256(session: Session) -> str:
 
 def records_sha256(session: Session) -> str:
     """Return the digest of the microdata's rows: how many, then leaf, cell and count of each, little-endian."""
-    rows, cuts = session.looked("digests", Findings()).rows, session.cuts
+    rows, cuts = session.check_sections("digests", Findings()).rows, session.cuts
     digest = hashlib.sha256(f"records {sum(len(section[0]) for section in rows)}\n".encode())
     for i in range(3):
         for number, section in enumerate(rows):

@@ -103,7 +103,7 @@ TOO_LARGE = "the counts are too large to add up"
 
 def check_whole_numbers(session: Session, out: Findings) -> str:
     """Check counts, geocodes, labels, order and repetition of every row."""
-    session.looked("whole numbers", out)
+    session.check_sections("whole numbers", out)
     if out.counts["too large"] or out.counts["records"] > 2**61:
         if not out.counts["too large"]:
             out.add(Finding("V110", TOO_LARGE, file=session.persons))
@@ -160,7 +160,7 @@ def _report_bad_rows(
 
 def check_hierarchy(session: Session, out: Findings) -> str:
     """Compare each inner node with the sum of its children in every table, and every table with `total`."""
-    session.looked("hierarchy", out)
+    session.check_sections("hierarchy", out)
     if out.ok:
         n = len(session.plan.workload)
         return f"{out.n_checked:,} of {out.n_checked:,} areas add up in {n} tables"
@@ -222,7 +222,7 @@ def _compare_sums(
 
 def check_tables(session: Session, out: Findings) -> str:
     """Recompute every table from the microdata and compare all answers; no other table may be there."""
-    session.looked("tables", out)
+    session.check_sections("tables", out)
     found = set()
     with suppress(OSError):  # there may be none; unlike os.walk, this follows no symlink to it
         for folder, _, names, _ in os.fwalk(session.root / "tables"):

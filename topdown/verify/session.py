@@ -203,12 +203,12 @@ class Session:
         for number in range(self.cuts.n_sections):
             yield self.section(number)
 
-    def looked(self, name: str, out: Findings) -> SectionFindings:
+    def check_sections(self, name: str, out: Findings) -> SectionFindings:
         """Add what a check finds in the sections and above them to `out`; all such checks are made at once."""
         start = perf_counter()
-        looked = self.once("looked", "plan", lambda: check_all_sections(self))
-        looked.report(name, out, perf_counter() - start)
-        return looked
+        checked = self.once("checked sections", "plan", lambda: check_all_sections(self))
+        checked.report(name, out, perf_counter() - start)
+        return checked
 
     @property
     def persons(self) -> str:

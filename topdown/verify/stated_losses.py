@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 from topdown.formats.verify_documents import Finding
@@ -153,7 +154,7 @@ class Comparison:
             self.same("V132", f"{place}.delta", deltas[0], stated.get("delta"))
         if self.same("V132", f"{place}.epsilon: its deltas", sorted(deltas), sorted(at)):
             for delta in deltas:
-                found = partial(_epsilon_at, delta=delta)
+                found = methodcaller("epsilon", delta)
                 self._enclosure(f"{place}.epsilon at {delta}", at[delta], loss, method, found)
         guess = stated.get("best_guess")
         if method == COMPOSED and isinstance(loss, PairLoss):
@@ -265,10 +266,6 @@ class Comparison:
         self.out.n_checked += 1
         if not abs(stated - mine) <= slack * abs(mine):
             self.wrong("V132", place, "is not what rho implies", repr(mine), repr(stated))
-
-
-def _epsilon_at(loss: ChangeLoss, *, delta: str) -> Ends:
-    return loss.epsilon(delta)
 
 
 def _power_at(loss: ChangeLoss, *, i: int) -> Ends:

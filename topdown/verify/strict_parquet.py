@@ -183,6 +183,8 @@ Page = tuple[Fields, bytes]  # header and what it unpacks to
 
 def _pages(data: bytes, place: int, column: Fields) -> tuple[list[Page], int]:
     """Return the pages of a column that begins at a place, and where they end; ValueError if they are not whole."""
+    # (field, type) of Parquet's ColumnMetaData: 6 and 7 sizes before and after compression, 9 and 11 offsets of data
+    # and dictionary; of PageHeader: 2 and 3 the sizes, 4 the CRC
     found, unpacked = list[Page](), 0
     end = place + signed(column[7, 6])
     starts = [place]

@@ -305,11 +305,8 @@ class RayWorkers(RemoteWorkers[Shared]):
         """Return what has ended without a result: each task has a worker of its own."""
         answers = [pending.answer for pending in waiting]
         ended = set(self._ray.wait(answers, num_returns=len(answers), timeout=0)[0])
-        broken = [p for p in waiting if p.answer in ended and self._is_lost(p.answer)]
+        broken = [p for p in waiting if p.answer in ended and self._loss(p.answer) is not None]
         return broken, broken
-
-    def _is_lost(self, answer: Any) -> bool:
-        return self._loss(answer) is not None
 
     def _loss(self, answer: Any) -> Exception | None:
         """Return the error of a task that has ended, if its worker was lost."""

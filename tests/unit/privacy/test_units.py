@@ -1,5 +1,6 @@
 """Units of several records: every pair of neighbours of a toy against what is stated, and both readings of the text."""
 
+from contextlib import nullcontext
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, product
@@ -109,6 +110,8 @@ def test_both_sides_read_a_unit_alike(name, middle, most, record):
         assert Schema("own", "", text, attributes).record == mine.record
         relation = noise_laws.relation_of_plan("bounded", text, law, known=False)
         assert relation.shifts == Relation.named("bounded", text).shifts
+        with pytest.raises(ValueError, match="is not checked") if several else nullcontext():
+            noise_laws.relation_of_plan("bounded", text, law, known=True)
         return
     with pytest.raises(ConfigError) as refused:
         Schema("own", "", text, attributes)

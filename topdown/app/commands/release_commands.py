@@ -115,7 +115,7 @@ def show_release(screen: Screen, made: GenerateResult) -> None:
     )
     screen.next(
         (f"topdown verify {folder}", "what an auditor would run"),
-        (f"topdown audit {folder}", "what it costs, exactly"),
+        (f"topdown audit {folder}", "what it costs, in proved bounds"),
     )
 
 

@@ -180,8 +180,9 @@ def _show_solves(screen: Screen, s: PlanSummary) -> None:
     _show_accuracy(screen, s.accuracy or [])
     _show_feasible(screen, s.feasible.verdicts)
     n = s.needs
+    time = f"{max(1, round(n.seconds))} s" if n.seconds < 120 else f"{n.seconds / 60:.0f} min"
     screen.say(
-        bold("Needs"), f"  about {_about(n.seconds)} of one core, {figures.size(n.memory_bytes)} memory with one "
+        bold("Needs"), f"  about {time} of one core, {figures.size(n.memory_bytes)} memory with one "
         f"worker, {figures.size(n.disk_bytes)} disk", hang=7,
     )  # fmt: skip
     for warning in s.warnings:
@@ -219,10 +220,6 @@ def _show_feasible(screen: Screen, verdicts: list[Verdict]) -> None:
         if v.kind == "complete":
             reason = v.sentence.rpartition("because ")[2]
             screen.say(bold("Rounding"), f"  by an integer program at level {v.level}: {reason}", hang=10)
-
-
-def _about(seconds: float) -> str:
-    return f"{max(1, round(seconds))} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def plan_line(s: PlanSummary) -> list[Chunk]:

@@ -84,7 +84,8 @@ class StreamLook:
         """Return the text as it will appear: control characters removed, symbols as words where needed."""
         if isinstance(chunk, Span) and chunk == WARN:
             return "warn" if self.ascii else "!"
-        text = _UNSAFE.sub(_visible_character, chunk.text if isinstance(chunk, Span) else chunk)
+        text = chunk.text if isinstance(chunk, Span) else chunk
+        text = _UNSAFE.sub(lambda found: " " if found.group() in "\n\t\r" else "�", text)
         if not self.ascii or text.isascii():
             return text
         return "".join(_ASCII.get(c) or _nearest_ascii(c) for c in text)
@@ -94,10 +95,6 @@ class StreamLook:
         text = self.plain(chunk)
         code = _CODES.get(chunk.style) if isinstance(chunk, Span) else None
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code and text else text
-
-
-def _visible_character(match: re.Match[str]) -> str:
-    return " " if match.group() in "\n\t\r" else "�"
 
 
 def _nearest_ascii(character: str) -> str:

@@ -183,9 +183,9 @@ def account_document(
         "counts_per_measurement": moved,
         "n_counts_moved": composition.law.coordinates,
         "mu": composition.mu,
-        "delta": _texts(by_epsilon, digits),
-        "epsilon": _texts(by_delta, digits),
-        "trade_off": _texts(by_alpha, digits),
+        "delta": _ends_as_texts(by_epsilon, digits),
+        "epsilon": _ends_as_texts(by_delta, digits),
+        "trade_off": _ends_as_texts(by_alpha, digits),
         "usual": usual_conversions(composition.rho, at_delta),
         "best_guess": list(guess.texts()),
         "right_in_100": accuracy_percent(guess),
@@ -223,7 +223,7 @@ def dhc2020_document(deltas: Sequence[Threshold] = ("1e-10",), *, proxy: bool = 
     }
 
 
-def _texts(boxes: dict[str, Enclosure], digits: int) -> dict[str, list[str]]:
+def _ends_as_texts(boxes: dict[str, Enclosure], digits: int) -> dict[str, list[str]]:
     return {key: list(box.texts(_digits_shown(box, digits))) for key, box in boxes.items()}
 
 

@@ -117,7 +117,11 @@ def _limit_lines(schema: Schema, invariants: Invariants, levels: Sequence[str]) 
     ]
     if invariants.exact:
         held = "x[A] <= sum of min(most people in A there, N - fewest people outside A there)"
-        what = "exact answer, for the kinds of each answer apart" if constraints.by_answer else "exact total"
+        what = (
+            "exact answer, for the kinds of each answer apart"
+            if constraints.has_exact_table
+            else "exact total"
+        )
         lines.append(
             (f"{held} for every set A of kinds; N: {what}", f"Theorem 3, section 7.3: 2^{k} numbers")
         )

@@ -154,7 +154,7 @@ ROUNDING = 5e-16  # what many steps leave of a residual, relative to the largest
 
 
 def penalty_schedule(problem: Problem) -> PenaltySchedule:
-    """Return the pace for a split without soft rules, as a step of each child's own takes none (TypeError)."""
+    """Return the penalty schedule of steps with a system for each child; TypeError for soft rules, which they lack."""
     if len(problem.compared.rows):
         raise TypeError("a linear step of each child takes no soft rules")
     floor = ROUNDING * float(problem.sums.max(initial=0.0))
