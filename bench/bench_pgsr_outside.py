@@ -278,7 +278,7 @@ class Row:
 def claimed(posterior: CountPosterior, bounds: tuple[Ints, Ints], cells: tuple[Ints, ...]) -> Floats:
     """Return the posterior mass of intervals, given that there is a group wherever that is not ruled out.
 
-    The least interval of whole numbers with 50 % often has 60 or 90: coverage is held against that.
+    The interval of whole numbers nearest to 50 % often has 40 or 80: coverage is held against that too.
 
     Args:
         bounds: [size][node].

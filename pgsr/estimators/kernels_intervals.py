@@ -1,4 +1,4 @@
-"""Kernels of intervals: how far counts vary about what is expected, and the shortest intervals around them.
+"""Kernels of intervals: how far counts vary about what is expected, and intervals around them.
 
 Intervals are made of the mean and variance of each count; see `count_intervals.py`.
 """
@@ -45,9 +45,9 @@ def fill_bounds(
     lower: IntTableOut,
     upper: IntTableOut,
 ) -> None:
-    """Fill the bounds of every count [size][node]: the shortest interval with the count and enough probability.
+    """Fill the bounds of every count [size][node]: the run with the count whose probability is nearest to the coverage.
 
-    Enough is `coverage` of all probability, and of that of 1 group or more wherever a group is not ruled out.
+    Of two that are as near, the longer one. The probability is `probability_of_run`.
 
     Args:
         counts: released.
@@ -55,7 +55,7 @@ def fill_bounds(
         ratio: of the tail of every number of groups, [node][size]; -1 where only mean and variance are known.
         noise: of every node, variance of the difference of two of its answers.
         most: of every node, furthest distance of a bound from its count.
-        coverage: least probability.
+        coverage: probability that is asked for.
         is_normal: 1 where the noise is normal.
         lower, upper: filled.
     """
@@ -71,16 +71,21 @@ def fill_bounds(
             of_groups: float = 0.0
             if whole_variance > NOT_RULED_OUT:
                 of_groups = 1.0 - mass_to(0, law, is_normal)
-            while is_short(count, enough, m, law, is_normal, coverage, of_groups):
-                few, enough = enough, 2 * enough
+            short: float = 0.0
+            held: float = probability_of_run(count, enough, m, law, is_normal, of_groups)
+            while held < coverage:
+                few, enough, short = enough, 2 * enough, held
+                held = probability_of_run(count, enough, m, law, is_normal, of_groups)
             while enough - few > 1:
                 middle = (few + enough) // 2
-                if is_short(count, middle, m, law, is_normal, coverage, of_groups):
-                    few = middle
+                found: float = probability_of_run(count, middle, m, law, is_normal, of_groups)
+                if found < coverage:
+                    few, short = middle, found
                 else:
-                    enough = middle
-            low = first_of(count, enough, m)
-            low, high = max(low, 0), low + enough - 1
+                    enough, held = middle, found
+            length = few if few > 0 and coverage - short < held - coverage else enough
+            low = first_of(count, length, m)
+            low, high = max(low, 0), low + length - 1
             if count == 0 and whole_variance > NOT_RULED_OUT:
                 high = max(high, 1)
             lower[s, r], upper[s, r] = max(low, count - most[r]), min(high, count + most[r])
@@ -91,24 +96,21 @@ def first_of(count: Whole, length: Whole, mean: float) -> Whole:
     return min(max(int(floor(mean - 0.5 * length + 1.0)), count - length + 1), count)
 
 
-def is_short(
-    count: Whole,
-    length: Whole,
-    mean: float,
-    law: Floats,
-    is_normal: Whole,
-    coverage: float,
-    of_groups: float,
-) -> Whole:
-    """Return 1 where that run, cut at 0, is improbable, or from 1 on too small a part of `of_groups`; 0 elsewhere."""
+def probability_of_run(
+    count: Whole, length: Whole, mean: float, law: Floats, is_normal: Whole, of_groups: float
+) -> float:
+    """Return the probability of that run, cut at 0; where less, that of its numbers from 1 on in proportion to all.
+
+    Args:
+        of_groups: probability of 1 group or more; 0 where a group is ruled out.
+    """
     first = first_of(count, length, mean)
     end: float = mass_to(first + length - 1, law, is_normal)
     below: float = mass_to(first - 1, law, is_normal) if first > 0 else 0.0
-    if end - below < coverage:
-        return 1
-    if first <= 0:
-        below = mass_to(0, law, is_normal)
-    return 1 if of_groups > 0.0 and end - below < coverage * of_groups else 0
+    if of_groups <= 0.0:
+        return end - below
+    from_one: float = below if first > 0 else mass_to(0, law, is_normal)
+    return min(end - below, (end - from_one) / of_groups)
 
 
 def fill_law(mean: float, variance: float, ratio: float, noise: float, law: FloatsOut) -> None:

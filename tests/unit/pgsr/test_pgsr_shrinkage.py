@@ -581,11 +581,12 @@ def law_below(mean, variance, noise, ratio, of_noise):
     return lambda x: 1 - min(first * (1 - q), 1.0) * q ** floor(x) if x > 0 else 0.0
 
 
-def shortest(count, mean, variance, coverage, noise, ratio, of_noise):
-    """Return the shortest run nearest to the mean that holds the count with enough mass, trying every length.
+def nearest(count, mean, variance, coverage, noise, ratio, of_noise):
+    """Return the run around the mean that holds the count with the mass nearest to the coverage, trying every length.
 
-    Enough of all mass, and of the mass of 1 group or more.
+    Of all mass, or of the mass of 1 group or more where that is less; and the mass of that run.
     """
+    best = None
     below, part = law_below(mean, variance, noise, ratio, of_noise), mean - floor(mean)
     is_possible = max(variance, part * (1 - part)) > 1e-3
     for length in range(1, 10_000):
@@ -594,10 +595,12 @@ def shortest(count, mean, variance, coverage, noise, ratio, of_noise):
         mass = below(first + length - 0.5)
         of_groups = mass - below(max(first, 1) - 0.5)
         mass -= below(first - 0.5) if first > 0 else 0
-        if mass >= coverage and (not is_possible or of_groups >= coverage * (1 - below(0.5))):
-            return max(first, 0), max(
-                first + length - 1, 1
-            ) if count == 0 and is_possible else first + length - 1
+        mass = min(mass, of_groups / (1 - below(0.5))) if is_possible else mass
+        if best is None or abs(mass - coverage) <= abs(best[2] - coverage):
+            least = 1 if count == 0 and is_possible else 0
+            best = max(first, 0), max(first + length - 1, least), mass
+        if mass >= coverage:
+            return best
     raise AssertionError
 
 
@@ -610,16 +613,15 @@ def shortest(count, mean, variance, coverage, noise, ratio, of_noise):
     st.sampled_from([0.125, 2.0, 150.0]),
 )
 @settings(deadline=None, max_examples=300)
-def test_an_interval_is_the_shortest_around_the_mean_that_holds_the_count(
-    count, mean, sd, noise, ratio, of_noise
-):
-    """Against trying every length; a longer one promises less than it could, a shorter one too much."""
+def test_an_interval_has_the_mass_nearest_to_its_coverage(count, mean, sd, noise, ratio, of_noise):
+    """Against trying every length; wider coverage holds the narrower, and lacks no more than it may exceed."""
     posterior = posterior_of([mean], [sd * sd], noise=noise, ratio=ratio, of_noise=of_noise)
     inside = count, count
     for coverage in COVERAGES:
         lower, upper = posterior.bounds(np.array([[count]]), coverage)
-        due = shortest(count, mean, sd * sd, float(coverage), noise, ratio, of_noise)
-        assert due == (lower[0, 0], upper[0, 0])
+        *due, mass = nearest(count, mean, sd * sd, float(coverage), noise, ratio, of_noise)
+        assert due == [lower[0, 0], upper[0, 0]]
+        assert mass >= 2 * float(coverage) - 1 - 1e-12
         assert lower[0, 0] <= inside[0]
         assert inside[1] <= upper[0, 0]
         inside = lower[0, 0], upper[0, 0]
@@ -641,7 +643,7 @@ def test_intervals_hold_among_cells_that_hold_groups(excess):
         lower, upper = posterior.bounds(np.zeros((1, n), dtype=np.int64), coverage)
         held = (lower[0] <= truth) & (truth <= upper[0])
         assert held.mean() >= float(coverage)
-        assert held[truth > 0].mean() >= float(coverage)
+        assert held[truth > 0].mean() >= float(coverage) - 0.005
 
 
 def test_a_rare_size_has_the_variance_of_a_whole_number_at_least():
@@ -653,8 +655,8 @@ def test_a_rare_size_has_the_variance_of_a_whole_number_at_least():
 
 @pytest.mark.parametrize("noise", ["geometric", "gaussian"])
 def test_intervals_hold_as_often_as_they_say_under_their_law(noise):
-    """Wide laws of many means: each level of coverage is met, and hardly exceeded."""
-    rng, n = np.random.default_rng(3), 20_000
+    """Wide laws of many means: each level of coverage is met on average, and not exceeded."""
+    rng, n = np.random.default_rng(3), 60_000
     mean, sd = rng.uniform(200, 300, n), rng.uniform(10, 20, n)
     peaked = noise == "geometric" and rng.random(n) < 0.3
     drawn = np.where(peaked, rng.laplace(0.0, sqrt(1 / 2), n), rng.normal(size=n))
@@ -664,7 +666,7 @@ def test_intervals_hold_as_often_as_they_say_under_their_law(noise):
     for coverage in COVERAGES:
         lower, upper = posterior.bounds(counts, coverage)
         held = ((lower <= truth) & (truth <= upper)).mean()
-        assert float(coverage) - 0.008 < held < float(coverage) + 0.02
+        assert held == pytest.approx(float(coverage), abs=0.005)
 
 
 def test_what_is_certain_has_no_width_and_what_is_possible_is_held():
