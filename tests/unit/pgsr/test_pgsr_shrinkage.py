@@ -1,8 +1,8 @@
-"""Known numbers of groups come out exactly; posterior and shrinkage are as slow twins say; intervals hold theirs."""
+"""Known numbers of groups come out exactly; posterior and shrinkage are as slow twins say."""
 
 from fractions import Fraction
 from itertools import product
-from math import erf, exp, floor, lgamma, sqrt
+from math import lgamma
 
 import numpy as np
 import pytest
@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from pgsr import Budget, Sizes, tree_of
 from pgsr.estimators import (
     CLUSTERED,
-    COVERAGES,
     Answers,
     ColumnsAndRows,
-    CountPosterior,
     Differences,
     PathBuffers,
     RowsDesign,
@@ -546,140 +544,3 @@ def test_large_groups_stay_where_they_are():
             assert ((lower <= truth) & (truth <= upper))[some].mean() > 0.92
     assert (error["posterior"] < error["tracking"]).all()
     assert error["posterior"][-1] < 0.7 * error["tracking"][-1]
-
-
-def posterior_of(mean, variance, most=1e6, noise="geometric", ratio=-1.0, of_noise=1e6):
-    """Return the posterior of one size in every region; the noise is large, and the paths say nothing, unless given."""
-    n = len(mean)
-    tails = np.broadcast_to(np.array(ratio, dtype=np.float32).reshape(-1, 1), (n, 1)).copy()
-    own, all_above = np.full(n, float(of_noise)), np.full(n, float(most))
-    return CountPosterior(
-        np.reshape(mean, (n, 1)), np.reshape(variance, (n, 1)), tails, own, all_above, noise
-    )
-
-
-def law_below(mean, variance, noise, ratio, of_noise):
-    """Return the mass of the posterior's law below x, as a function, by other formulas than the kernel's.
-
-    Below a mean of 1: 0, or geometric from 1 on, with the stated first two moments; a variance above Poisson's keeps
-    the second moment alone; a known ratio of the tail counts half.
-    """
-    part = mean - floor(mean)
-    variance = max(variance, part * (1 - part))
-    if mean >= 1 or variance <= 1e-3:
-        z = (lambda x: (x - mean) / sqrt(variance)) if variance else (lambda x: 1e9 * (x - mean))
-        # A mixture of normal and Laplace laws of equal variance has a kurtosis between 3 and 6, in proportion.
-        excess = max(min(variance / of_noise, 1) * (3 / 2 + 1 / of_noise), 9 / 10)
-        of_laplace = min(excess / 3, 1) if noise == "geometric" else 0
-        laplace = lambda x: exp(sqrt(2) * z(x)) / 2 if z(x) < 0 else 1 - exp(-sqrt(2) * z(x)) / 2  # noqa: E731
-        return lambda x: of_laplace * laplace(x) + (1 - of_laplace) * (1 + erf(z(x) / sqrt(2))) / 2
-    poisson = max(np.roots([1.0, 1.0, -variance - mean * mean]).real)
-    first, second = max(mean, poisson), variance + mean * mean
-    # A geometric number from 1 on with the tail ratio q has the moments 1 / (1 - q) and (1 + q) / (1 - q)^2.
-    q = max((second - first) / (second + first), 0.0)
-    q = q if ratio < 0 else (q + ratio) / 2
-    return lambda x: 1 - min(first * (1 - q), 1.0) * q ** floor(x) if x > 0 else 0.0
-
-
-def nearest(count, mean, variance, coverage, noise, ratio, of_noise):
-    """Return the run around the mean that holds the count with the mass nearest to the coverage, trying every length.
-
-    Of all mass, or of the mass of 1 group or more where that is less; and the mass of that run.
-    """
-    best = None
-    below, part = law_below(mean, variance, noise, ratio, of_noise), mean - floor(mean)
-    is_possible = max(variance, part * (1 - part)) > 1e-3
-    for length in range(1, 10_000):
-        starts = range(count - length + 1, count + 1)
-        first = min(starts, key=lambda a: (abs(2 * a + length - 1 - 2 * mean), -a))
-        mass = below(first + length - 0.5)
-        of_groups = mass - below(max(first, 1) - 0.5)
-        mass -= below(first - 0.5) if first > 0 else 0
-        mass = min(mass, of_groups / (1 - below(0.5))) if is_possible else mass
-        if best is None or abs(mass - coverage) <= abs(best[2] - coverage):
-            least = 1 if count == 0 and is_possible else 0
-            best = max(first, 0), max(first + length - 1, least), mass
-        if mass >= coverage:
-            return best
-    raise AssertionError
-
-
-@given(
-    st.integers(0, 60),
-    st.floats(0, 60).filter(lambda m: abs(2 * m - floor(2 * m) - 0.5) < 0.49),
-    st.floats(0.04, 12),
-    st.sampled_from(["geometric", "gaussian"]),
-    st.sampled_from([-1.0, 0.0, 0.25, 0.75]),
-    st.sampled_from([0.125, 2.0, 150.0]),
-)
-@settings(deadline=None, max_examples=300)
-def test_an_interval_has_the_mass_nearest_to_its_coverage(count, mean, sd, noise, ratio, of_noise):
-    """Against trying every length; wider coverage holds the narrower, and lacks no more than it may exceed."""
-    posterior = posterior_of([mean], [sd * sd], noise=noise, ratio=ratio, of_noise=of_noise)
-    inside = count, count
-    for coverage in COVERAGES:
-        lower, upper = posterior.bounds(np.array([[count]]), coverage)
-        *due, mass = nearest(count, mean, sd * sd, float(coverage), noise, ratio, of_noise)
-        assert due == [lower[0, 0], upper[0, 0]]
-        assert mass >= 2 * float(coverage) - 1 - 1e-12
-        assert lower[0, 0] <= inside[0]
-        assert inside[1] <= upper[0, 0]
-        inside = lower[0, 0], upper[0, 0]
-
-
-@pytest.mark.parametrize("excess", [0.0, 0.5])
-def test_intervals_hold_among_cells_that_hold_groups(excess):
-    """Most cells of rare sizes are empty: an interval that holds 95 of 100 of all held half of those with groups.
-
-    Numbers as Poisson has them, of means that are known, or too low by half with the error in the variance: a law of
-    the noise held too few of the latter.
-    """
-    rng, n = np.random.default_rng(6), 60_000
-    true = rng.uniform(0.02, 0.8, n)
-    truth, mean = rng.poisson(true), (1.0 - excess) * true
-    variance = true + (true - mean) ** 2
-    posterior = posterior_of(mean, variance)
-    for coverage in COVERAGES:
-        lower, upper = posterior.bounds(np.zeros((1, n), dtype=np.int64), coverage)
-        held = (lower[0] <= truth) & (truth <= upper[0])
-        assert held.mean() >= float(coverage)
-        assert held[truth > 0].mean() >= float(coverage) - 0.005
-
-
-def test_a_rare_size_has_the_variance_of_a_whole_number_at_least():
-    """A mean of 1/4 without variance is no law of whole numbers: such cells were said to be empty for certain."""
-    posterior = posterior_of([0.25], [0.0])
-    lower, upper = posterior.bounds(np.array([[0]]), Fraction(99, 100))
-    assert (lower[0, 0], upper[0, 0]) == (0, 1)
-
-
-@pytest.mark.parametrize("noise", ["geometric", "gaussian"])
-def test_intervals_hold_as_often_as_they_say_under_their_law(noise):
-    """Wide laws of many means: each level of coverage is met on average, and not exceeded."""
-    rng, n = np.random.default_rng(3), 60_000
-    mean, sd = rng.uniform(200, 300, n), rng.uniform(10, 20, n)
-    peaked = noise == "geometric" and rng.random(n) < 0.3
-    drawn = np.where(peaked, rng.laplace(0.0, sqrt(1 / 2), n), rng.normal(size=n))
-    truth = np.rint(mean + sd * drawn).astype(np.int64)
-    posterior = posterior_of(mean, sd**2, noise=noise)
-    counts = np.rint(mean).astype(np.int64)[None, :]
-    for coverage in COVERAGES:
-        lower, upper = posterior.bounds(counts, coverage)
-        held = ((lower <= truth) & (truth <= upper)).mean()
-        assert held == pytest.approx(float(coverage), abs=0.005)
-
-
-def test_what_is_certain_has_no_width_and_what_is_possible_is_held():
-    """A number without variance is itself; a count of 0 where a group is not ruled out reaches 1 at every coverage."""
-    posterior = posterior_of([3.0, 0.02, 0.0], [0.0, 0.02, 1e-5], most=9.0)
-    for coverage in (Fraction(1, 2), Fraction(99, 100)):
-        lower, upper = posterior.bounds(np.array([[3, 0, 0]]), coverage)
-        assert lower[0].tolist() == [3, 0, 0]
-        assert upper[0].tolist() == [3, 1, 0]
-
-
-def test_no_bound_is_further_away_than_the_noise_reaches():
-    """A posterior that is wider than all noise, or far from the count, cannot be right."""
-    posterior = posterior_of([90.0], [1e8], most=100.0, noise="gaussian")
-    lower, upper = posterior.bounds(np.array([[50]]), Fraction(19, 20))
-    assert (lower[0, 0], upper[0, 0]) == (50, 50 + 20)
