@@ -32,7 +32,7 @@ The release
 
 Checks
     verify         every check of a release, from its files alone; solve=True also solves it again
-    audit          exact privacy loss of a plan or release; audit_ledger: of everything charged
+    audit          privacy loss of a plan or release, in proved bounds; audit_ledger: of everything charged
     audit_runs     runs the drawing code and holds what an attacker gets right against the claim
     evaluate       errors against the confidential records; the result is CONFIDENTIAL
 

@@ -110,7 +110,7 @@ COMMANDS = {
     },
     "Check a release": {
         "verify": ("Check a release from its files alone.", "check_commands"),
-        "audit": ("Compute the exact privacy loss of a plan or release.", "audit_command"),
+        "audit": ("Compute the privacy loss of a plan or release, in proved bounds.", "audit_command"),
         "evaluate": ("Compare a release with the confidential records.", "check_commands"),
         "interval": ("Print intervals for counts of any union of areas.", "check_commands"),
         "tables": ("Write tables of a release for ordinary programs.", "check_commands"),

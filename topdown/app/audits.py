@@ -117,7 +117,7 @@ class RunsAudit:
 
 @public_function
 def audit(source: PathText, *, base: PathText | None = None, deltas: Sequence[str] = (DELTA,)) -> Audit:
-    """Compute the exact privacy loss of a plan or release, together with what it extends.
+    """Compute the privacy loss of a plan or release, together with what it extends, in proved bounds.
 
     Every number is an enclosure: the exact loss of all noise together lies between the two. A change that does not move
     the answers of every measurement costs less. What exact statistics give away is named and has no number.

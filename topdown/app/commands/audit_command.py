@@ -1,4 +1,4 @@
-"""`topdown audit`: the exact privacy loss of a plan, a release or a ledger, and what runs of the drawing code show."""
+"""`topdown audit`: the privacy loss of a plan, a release or a ledger, and what runs of the drawing code show."""
 
 from __future__ import annotations
 
@@ -162,8 +162,8 @@ MOST_SHOWN = 5  # contradictions on the screen; topdown verify lists them all
 @command(
     "audit",
     examples=(
-        ("topdown audit release/", "The exact loss of a release, and what its certificate states."),
-        ("topdown audit run.toml --delta 1e-10 --delta 1e-15", "The exact loss of a plan, at two deltas."),
+        ("topdown audit release/", "The loss of a release, and what its certificate states."),
+        ("topdown audit run.toml --delta 1e-10 --delta 1e-15", "The loss of a plan, at two deltas."),
         ("topdown audit --ledger ledger/people.jsonl", "Everything charged to a data set, together."),
         ("topdown audit more.toml --base release/", "An extension, alone and together with its base."),
         ("topdown audit release/ --runs 100000", "The drawing code itself, on made-up neighbours."),
@@ -209,7 +209,7 @@ def audit_command(
     plot: Path | None,
     force: bool,
 ) -> int:
-    """Compute the exact privacy loss of a plan or release.
+    """Compute the privacy loss of a plan or release, in proved bounds.
 
     Together with the releases it extends. Every number is certified: it lies between two bounds that are
     printed or in the JSON document. It is the loss of all noise together, and so never less than what a change
