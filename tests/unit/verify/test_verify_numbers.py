@@ -126,8 +126,8 @@ def test_the_gaussian_comparison_is_of_the_same_rho() -> None:
 FILES = sorted((Path(topdown.__file__).parent / "verify").glob("*.py"))
 LIBRARIES = {
     "__future__", "abc", "collections", "contextlib", "csv", "dataclasses", "decimal", "fractions", "functools",
-    "hashlib", "html", "io", "itertools", "json", "math", "msgspec", "numpy", "operator", "os", "pathlib", "pyarrow", "re", "stat",
-    "textwrap", "time", "topdown", "typing", "zlib",
+    "hashlib", "html", "io", "itertools", "json", "math", "msgspec", "numpy", "operator", "os", "pathlib",
+    "pyarrow", "re", "stat", "textwrap", "time", "topdown", "typing", "zlib",
 }  # fmt: skip
 SUMS_OF_NOISE = {"gaussian_sums", "change_losses", "stated_losses"}
 """Where losses are computed in float64, with ends: they are held against a certificate's, and make none."""
