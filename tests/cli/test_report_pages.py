@@ -101,7 +101,12 @@ def test_each_sentence_of_the_first_page_is_true_alone(made) -> None:
         assert f"a chance of at least {chance:.1f} %" in said
         spread = ends[0]
     else:
-        totals = {at["name"]: m for at in levels for m in at["measurements"] if m["query"] == "total"}
+        names = [at["name"] for at in levels]
+        exact_at = [names.index(one["level"]) for one in document["invariants"]["exact"]]
+        noisy = levels[max(exact_at, default=-1) + 1 :]  # exact tables of a level make its totals exact, and all above
+        without = f"The total of every area of level {leaf} is published without noise."
+        assert (without in said) == (not noisy)
+        totals = {at["name"]: m for at in noisy for m in at["measurements"] if m["query"] == "total"}
         if leaf not in totals:
             assert "standard deviation" not in said
             assert "not reliable" not in said
