@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import FrameType
 
-GARBAGE = 20_000  # objects that were made and not deleted, after which cycles are looked for
 _CHOSEN = "ARROW_DEFAULT_MEMORY_POOL"  # read by Arrow as it is imported
 
 
@@ -68,16 +67,6 @@ def use_one_blas_thread() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def collect_garbage_rarely() -> None:
-    """Let Python look for cycles of garbage seldom in this process, and not among what is there when it ends.
-
-    The libraries leave 90,000 objects, none of them garbage: to look through them again and again takes 0.2 s of a
-    command that solves. For programs only.
-    """
-    gc.set_threshold(GARBAGE)
-    atexit.register(gc.freeze)
-
-
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _SOON_SECONDS = 1.0  # a second Ctrl-C within it is taken for the first: what ends the run is not torn
@@ -99,11 +88,14 @@ class _Stops:
 
 
 def begin_program() -> None:
-    """Set up the process of a command, before it imports the libraries of its screens."""
+    """Set up the process of a command, before it imports the libraries of its screens.
+
+    As it ends Python would look for cycles of garbage among 90,000 objects of the libraries, for 0.1 s: left out.
+    """
     end_when_stopped()
     leave_out_pandas()
     use_one_blas_thread()
-    collect_garbage_rarely()
+    atexit.register(gc.freeze)
 
 
 def end_when_stopped() -> None:

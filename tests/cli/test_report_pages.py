@@ -103,7 +103,9 @@ def test_each_sentence_of_the_first_page_is_true_alone(made) -> None:
     else:
         names = [at["name"] for at in levels]
         exact_at = [names.index(one["level"]) for one in document["invariants"]["exact"]]
-        noisy = levels[max(exact_at, default=-1) + 1 :]  # exact tables of a level make its totals exact, and all above
+        noisy = levels[
+            max(exact_at, default=-1) + 1 :
+        ]  # exact tables of a level make its totals exact, and all above
         without = f"The total of every area of level {leaf} is published without noise."
         assert (without in said) == (not noisy)
         totals = {at["name"]: m for at in noisy for m in at["measurements"] if m["query"] == "total"}
