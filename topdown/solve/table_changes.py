@@ -213,9 +213,8 @@ def find_node_conflict(
     rows = context.leaf_rows
     asking = [row for row in rows if not row.rule.closes_everywhere and row.asks[inside].any()]
     names, n_asking = [row.name for row in asking], len(asking)
-    if (
-        constraints.has_exact_table and depth <= constraints.unit_depth
-    ):  # the exact table is one more constraint
+    # The exact table is one more constraint.
+    if constraints.has_exact_table and depth <= constraints.unit_depth:
         level = geography.level_names[constraints.unit_depth]
         tables = [e for e in invariants.exact if e.level == level and context.plan.query(e.query).factors]
         names.append(" and ".join(e.name for e in tables))

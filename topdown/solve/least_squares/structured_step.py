@@ -175,9 +175,8 @@ class LinearStep:
 
 
 ROUNDS = 30
-NEXT_TO_NOTHING = (
-    1e-7  # persons; times the smallest weight, of a gradient: less does not tell an entry from zero
-)
+# In persons; of a gradient, times the smallest weight. Less does not tell an entry from zero.
+NEXT_TO_NOTHING = 1e-7
 
 
 PROXIMAL, REPEATS = 1e-3, 4  # where patterns share an answer the optimum is a set: stay near, then repeat
