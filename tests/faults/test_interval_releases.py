@@ -133,6 +133,13 @@ def call_exact(rows: Rows) -> None:
     row |= {"low": row["count"], "high": row["count"]}
 
 
+def surer_than_sure(rows: Rows) -> None:
+    """Give an estimate a deviation below zero, and the interval of one record that would follow from it."""
+    row = first(rows)
+    estimate = float(row["count"])
+    row |= {"estimate": estimate, "stddev": -5.0, "low": row["count"], "high": row["count"]}
+
+
 LAND, COUNTY = "tables/total/land.parquet", "tables/total/county.parquet"
 
 
@@ -148,6 +155,7 @@ LAND, COUNTY = "tables/total/land.parquet", "tables/total/county.parquet"
         (LEAF, lambda rows: rows.remove(next(row for row in rows if row["count"] == 0)), "has no row"),
         ("tables/detailed/county.parquet", nothing_known, "high does not follow"),
         (LEAF, call_exact, "the basis is not what"),
+        (COUNTY, surer_than_sure, "a deviation is below zero"),
         # digits beyond the thousandth could carry anything
         (LEAF, lambda rows: first(rows).update(estimate=first(rows)["estimate"] + 1e-7), ""),
     ],

@@ -4,7 +4,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +289,30 @@ def test_plan_that_claims_a_huge_domain(copy: Path) -> None:
     assert {"V010"} == {f.code for f in result.check("plan").findings}
     assert {"V150"} == {f.code for f in result.check("tables").findings}
     assert result.check("manifest").ok
+
+
+def group_without_values(plan: Any) -> None:
+    """Give a recode one group more than its values are in."""
+    recode = next(r for a in plan["schema"]["attributes"] for r in a["recodes"])
+    recode["group_labels"].append("nobody")
+
+
+def age_by_age(plan: Any) -> None:
+    """Measure a table whose name has an attribute twice."""
+    plan["levels"][0]["measurements"][0]["query"] = "age * age"
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [(group_without_values, "does not put every value into one"), (age_by_age, "uses an attribute twice")],
+)
+def test_plan_whose_tables_have_answers_that_count_nothing(
+    copy: Path, change: Callable[[Any], None], text: str
+) -> None:
+    """A table would publish noise for groups that no record can be in, under a name that says otherwise."""
+    edit_json(copy / "plan.json", change)
+    (finding,) = attack(copy).check("plan").findings
+    assert (finding.code, text in finding.text) == ("V010", True)
 
 
 def test_a_release_of_an_older_format(copy: Path) -> None:
