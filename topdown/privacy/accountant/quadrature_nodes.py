@@ -162,8 +162,8 @@ _LIMIT = 400_000
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """`mass` bounds the sum of |phi_part| over any `nodes` - 1 consecutive nodes, which cover a period or less."""
+class BlockBound:
+    """The sum of |phi| over any `nodes` - 1 consecutive nodes is at most `mass`."""
 
     mass: float
     nodes: int
@@ -175,21 +175,25 @@ def pruned_weights(law: LossDistribution) -> list[tuple[Fraction, CoordinateGrou
     return sorted(usable, key=lambda pair: pair[0])
 
 
-def block_of(law: LossDistribution, period: Fraction) -> Blocks:
-    """Return the block bound of the part of the law that makes it smallest."""
-    best = Blocks(1.0, 2)
+def block_bound(law: LossDistribution, period: Fraction) -> BlockBound:
+    """Bound the sum of |phi|, of the loss's characteristic function, over blocks of consecutive nodes.
+
+    |phi| of the law is at most that of some of its groups. Groups whose weights have a common spacing have a periodic
+    one, so that a bound over one period holds for every block as long. Where no such groups are known: |phi| <= 1.
+    """
+    trivial = BlockBound(1.0, 2)
     part = _best_part(law)
     if part is None:
-        return best
+        return trivial
     length = float(period) / float(part.spacing)
     ratios = tuple(w / period for w in part.weights)
     cells = math.ceil(length)
     try:
         found = find_peaks(part, ratios, cells, _CUTOFF, _LIMIT, cells=True)
     except EngineLimitError:
-        return best
+        return trivial
     # cells + 1 intervals cover one period; a grid of the same step has one node in each, whatever its offset
-    return Blocks(found.dropped + found.kept + 1, cells)
+    return BlockBound(found.dropped + found.kept + 1, cells)
 
 
 def _best_part(law: LossDistribution) -> LossDistribution | None:
@@ -239,7 +243,7 @@ class Window:
     terms: int
     last: int
     limit: int = NODE_LIMIT
-    blocks: Blocks | None = None
+    blocks: BlockBound | None = None
     every: bool = False
 
     @cached_property
@@ -305,7 +309,7 @@ def open_window(law: LossDistribution, nats: float) -> Window:
     """
     scale = math.sqrt(float(law.total)) + float(law.half)
     period = Fraction(math.ceil(max(2 * reach(law, nats), reach(law, nats) + nats * scale) * 64), 64)
-    blocks = block_of(law, period)
+    blocks = block_bound(law, period)
     slowest = float(min((w for w, _ in pruned_weights(law)), default=Fraction(1)))
     wanted = blocks.mass / (math.pi * blocks.nodes) * math.exp(min(nats, REMAINDER_NATS))
     last = min(max(wanted, 40 * math.sqrt(nats / float(law.total))), OPEN_PEAKS * TWO_PI / slowest)
