@@ -115,7 +115,7 @@ def _listed_values(session: Session, stated: StatedExact, level: int, query: Que
         raise unreadable("V105", EXACT, f"is not as documented: {stated.name!r} is in a file")
     place = {code: i for i, code in enumerate(session.tree.geocodes[level].to_pylist())}
     nodes = np.array([place.get(code, -1) for code in stated.nodes], dtype=np.int64)
-    missing = np.setdiff1d(np.flatnonzero(session.marks[level]), nodes)
+    missing = np.setdiff1d(np.flatnonzero(session.is_measured[level]), nodes)
     ordered = not (np.diff(nodes, prepend=-1) <= 0).any()
     lengths = {len(a) for a in stated.answers} - {query.n_answers}
     if len(nodes) != len(stated.answers) or not ordered or len(missing) or lengths:

@@ -41,7 +41,7 @@ def check_plan(session: Session, out: Findings) -> str:
     tree = session.tree
     _expect_value(out, "V015", "the hash of the public facts", tree.sha256, plan.doc.public_sha256)
     _expect_value(out, "V015", "the hash of the geography", tree.geography_sha256, plan.doc.geography_sha256)
-    for level, mark in zip(plan.doc.levels, session.marks, strict=True):
+    for level, mark in zip(plan.doc.levels, session.is_measured, strict=True):
         _expect_value(
             out, "V016", f"measured nodes of {level.name}", str(int(mark.sum())), str(level.n_measured)
         )

@@ -168,12 +168,12 @@ class Session:
         return dict(list(self.plans_below.items())[1:])
 
     @property
-    def marks(self) -> tuple[NDArray[np.bool_], ...]:
-        """Per level, the nodes that are measured."""
+    def is_measured(self) -> tuple[NDArray[np.bool_], ...]:
+        """Marks the nodes of each level that are measured."""
         base, plan, tree = self.base, self.plan, self.tree
         if base is not None:
             return base.inhabited(tree)
-        return self.once("marks", "plan", lambda: inhabited(tree, plan))
+        return self.once("is measured", "plan", lambda: inhabited(tree, plan))
 
     @property
     def cuts(self) -> FileSections:
