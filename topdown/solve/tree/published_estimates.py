@@ -182,7 +182,7 @@ class TreeEstimates:
         dense values.
         """
         query = self._query(name)
-        tree, lattice = self.statistics.tree, self.statistics.lattice
+        tree, lattice = self.statistics.covariances, self.statistics.lattice
         sums = [np.zeros(query.query.n_answers) for _ in unions]
         leaves = np.zeros(len(tree.levels[-1].shape.pattern), dtype=bool)
         leaves[np.concatenate([union[-1] for union in unions])] = True
@@ -231,7 +231,7 @@ class TreeEstimates:
     def _parts(self, leaves: NDArray[np.bool_] | None = None) -> Iterator[LatticePart]:
         """Go down the tree: every node with something open, in parts; at the leaves those marked, and more."""
         statistics = self.statistics
-        tree, found, lattice = statistics.tree, statistics.found, statistics.lattice
+        tree, found, lattice = statistics.covariances, statistics.found, statistics.lattice
         x, v = statistics.root
         above_x, above_v = [x[None]], [v[None]]
         shape = tree.levels[0].shape
@@ -261,8 +261,8 @@ class TreeEstimates:
     def _alone(self, depth: int, leaves: NDArray[np.bool_] | None) -> Iterator[tuple[Ints, Floats]]:
         """Yield e of the nodes of a level, one pattern at a time; leaves in parts."""
         statistics = self.statistics
-        shape = statistics.tree.levels[depth].shape
-        if depth < len(statistics.tree.levels) - 1:
+        shape = statistics.covariances.levels[depth].shape
+        if depth < len(statistics.covariances.levels) - 1:
             yield from zip(shape.nodes, statistics.found.alone[depth], strict=True)
             return
         step = leaves_at_once(statistics.lattice)
@@ -270,7 +270,7 @@ class TreeEstimates:
             last = min(first + step, len(shape.pattern))
             if leaves is not None and not leaves[first:last].any():
                 continue
-            yield from leaf_estimates(statistics.tree, statistics.answers, first, last)
+            yield from leaf_estimates(statistics.covariances, statistics.answers, first, last)
 
 
 def _thousandths(estimate: Floats, stddev: Floats) -> tuple[Ints, Ints]:

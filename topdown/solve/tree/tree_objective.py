@@ -298,8 +298,8 @@ class TreePublic:
         return self.choice.lattice
 
     @cached_property
-    def tree(self) -> Covariances:
-        """All covariances."""
+    def covariances(self) -> Covariances:
+        """Covariances of the estimates of all nodes: they follow from the plan and public facts, not from answers."""
         rules = self.context.rules
         is_open = [open_values(self.lattice, rules.class_of_cell, at) for at in rules.open]
         return make_tree(self.lattice, self.context.geography, is_open, self.choice.own)
@@ -338,14 +338,14 @@ class TreeStatistics:
         return self.public.lattice
 
     @property
-    def tree(self) -> Covariances:
-        """All covariances."""
-        return self.public.tree
+    def covariances(self) -> Covariances:
+        """Covariances of the estimates of all nodes."""
+        return self.public.covariances
 
     @cached_property
     def found(self) -> NodeEstimates:
         """What the noisy answers say of every node above the leaves."""
-        return estimate_tree(self.tree, self.answers)
+        return estimate_tree(self.covariances, self.answers)
 
     @cached_property
     def root(self) -> tuple[Floats, Floats]:
@@ -355,7 +355,9 @@ class TreeStatistics:
             query = query_of_labels(self.lattice, labels)
             by_cell = answers[labels[self.lattice.cell]].astype(np.float64)
             known.append(ExactAtRoot(query, spread_evenly(self.lattice, query, by_cell)))
-        return condition_on_root(self.tree, self.found.linear[0][0][0], self.found.alone[0][0][0], known)
+        return condition_on_root(
+            self.covariances, self.found.linear[0][0][0], self.found.alone[0][0][0], known
+        )
 
     @cached_property
     def residual(self) -> float:
@@ -371,10 +373,10 @@ class TreeStatistics:
     def _path(self, leaf: int) -> LeafPath:
         geography, lattice = self.context.geography, self.lattice
         path = [int(of[leaf]) for of in geography.ancestors_of_leaves]
-        found, sums = contract_axis(self.tree, self.found, self.root[0], self.answers, leaf)
+        found, sums = contract_axis(self.covariances, self.found, self.root[0], self.answers, leaf)
         cells = [
             lattice.cell[level.shape.values[level.shape.pattern[node]]].reshape(-1)
-            for level, node in zip(self.tree.levels, path, strict=True)
+            for level, node in zip(self.covariances.levels, path, strict=True)
         ]
         return LeafPath(
             cells[-1],
@@ -387,11 +389,11 @@ class TreeStatistics:
         """Return the measured nodes and the objective: their own answers, or the tree estimate."""
         if self.choice.levels[level_index].targets == "own":
             return OwnStatistics(self.answers).split(level_index, first_node, last_node)
-        shape = self.tree.levels[level_index].shape
+        shape = self.covariances.levels[level_index].shape
         nodes = first_node + np.flatnonzero(shape.pattern[first_node:last_node] >= 0).astype(np.int64)
         _ = self.residual  # before workers are forked: the root is split first
         in_lattice = self.choice.in_lattice[level_index]
-        return nodes, TreeObjective(self.tree, self.found, level_index, nodes, in_lattice)
+        return nodes, TreeObjective(self.covariances, self.found, level_index, nodes, in_lattice)
 
     def anew(self, answers: NoisyAnswers) -> TreeStatistics:
         """Return the statistics of other answers; covariances are shared."""
