@@ -30,7 +30,7 @@ from topdown.solve.least_squares import (
     Problem,
     Solution,
     Structured,
-    TreeStep,
+    StructuredStep,
     drop_uncertain_queries,
     finish_root,
     finish_split,
@@ -100,13 +100,17 @@ def test_estimate_is_the_default_solvers(seed: int, root: bool) -> None:
     np.testing.assert_allclose(found.z, expected, atol=3e-5)
 
 
-def few_steps(problem: Problem) -> tuple[TreeStep, Iterate]:
+def few_steps(problem: Problem) -> tuple[StructuredStep, Iterate]:
     """Take the steps of ADMM after which a split is first finished exactly."""
-    step, rho, none = TreeStep(problem, problem.quadratic, 0.5), first_penalty(problem), np.zeros((0, 1))
+    step, rho, none = (
+        StructuredStep(problem, problem.quadratic, 0.5),
+        first_penalty(problem),
+        np.zeros((0, 1)),
+    )
     z = step.start()
     at = Iterate(z, np.zeros_like(z), none, none, none, none)
     step.factor(rho)
-    step.take(at, rho, 60, 0.0)
+    step.iterate(at, rho, 60, 0.0)
     return step, at
 
 

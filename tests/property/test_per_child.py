@@ -34,7 +34,7 @@ from topdown.solve.least_squares import (
     Problem,
     SoftRules,
     Structured,
-    TreeStep,
+    StructuredStep,
     power_method,
     residual_persons,
     run,
@@ -215,7 +215,7 @@ def case(seed: int, sizes: tuple[int, ...], m: int, people: int) -> tuple[Proble
 def test_wide_and_dense_find_the_same_table(seed: int, m: int, people: int) -> None:
     """A step that inverts another matrix than the one minimised gives a certified-looking table of other people."""
     wide, dense = case(seed, (2, 3, 5, 2), m, people)
-    one, residual = run(wide, TreeStep(wide, wide.quadratic, 0.5))
+    one, residual = run(wide, StructuredStep(wide, wide.quadratic, 0.5))
     other, _ = solve(dense)
     assert residual < 1e-4
     assert other.z == pytest.approx(one.z, abs=1e-3)

@@ -24,7 +24,7 @@ from topdown.solve.least_squares import (
     RELAX,
     Iterate,
     SoftRules,
-    TreeStep,
+    StructuredStep,
     apply_tree,
     build_tree,
     project_from,
@@ -172,7 +172,7 @@ def test_steps_are_the_dense_steps(seed: int, root: bool, ruled: bool) -> None:
         rows = rng.integers(-2, 3, (2, n)).astype(float)
         problem = replace(problem, compared=SoftRules(rows, rng.normal(size=(2, m)) * 3, 0.8))
     soft, rho = problem.compared, 0.6
-    step = TreeStep(problem, problem.quadratic, power=0.5)
+    step = StructuredStep(problem, problem.quadratic, power=0.5)
     step.factor(rho)
     here = StepPoint(
         rng.normal(size=(n, m)), rng.normal(size=(n, m)), rng.normal(size=soft.most.shape),
@@ -183,7 +183,7 @@ def test_steps_are_the_dense_steps(seed: int, root: bool, ruled: bool) -> None:
     for _ in range(3):
         here = admm_step(problem, problem.quadratic, here, rho, step.linear.soft_ratio, RELAX)
     at = Iterate(z, u, none, none, s, t)
-    _, primal, dual = step.take(at, rho, 3, 0.0)
+    _, primal, dual = step.iterate(at, rho, 3, 0.0)
     for expected, found in zip((here.z, here.u, here.s, here.t), (z, u, s, t), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-8)
     np.testing.assert_allclose(step.solution(at, rho, 3).fixed_multipliers, here.multipliers, atol=1e-8)
@@ -193,10 +193,10 @@ def test_steps_are_the_dense_steps(seed: int, root: bool, ruled: bool) -> None:
 def test_steps_stop_at_the_tolerance() -> None:
     """Residuals that were never small enough would take every stage to its last step."""
     problem, _ = random_stage(3)
-    step = TreeStep(problem, problem.quadratic, power=0.5)
+    step = StructuredStep(problem, problem.quadratic, power=0.5)
     step.factor(0.6)
     none = np.zeros((0, problem.shape[1]))
     z = np.zeros(problem.shape)
-    taken, primal, dual = step.take(Iterate(z, z.copy(), none, none, none, none), 0.6, 5000, 1e-6)
+    taken, primal, dual = step.iterate(Iterate(z, z.copy(), none, none, none, none), 0.6, 5000, 1e-6)
     assert 1 < taken < 5000
     assert max(primal, dual) <= 1e-6

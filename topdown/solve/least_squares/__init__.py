@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from topdown.solve.least_squares.structured_step import (
         RELAX,
         LinearStep,
-        TreeStep,
+        StructuredStep,
         build_tree,
         finish_root,
         finish_split,

@@ -78,8 +78,19 @@ class Step(ABC):
         """Prepare the linear step for a penalty (LinAlgError where float64 does not do)."""
 
     @abstractmethod
-    def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
-        """Take steps in place until both residuals are below; return how many, and the two, in persons."""
+    def iterate(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
+        """Do ADMM iterations in place until both residuals are at most the tolerance.
+
+        Args:
+            at: where ADMM is; changed.
+            rho: penalty, as `factor` prepared for.
+            steps: most iterations.
+            tolerance: of both residuals, in persons.
+
+        Returns:
+            iterations done; primal residual (how far the two copies of the table, x and z, are apart); dual residual
+            (by how much z still moves), both in persons.
+        """
 
     @abstractmethod
     def solution(self, at: Iterate, rho: float, taken: int) -> Solution:
@@ -121,7 +132,7 @@ def run(
     finish = first_finish(problem)
     best = (Solution.without_multipliers(problem, z.copy(), 0), np.inf)
     while True:
-        steps, primal, dual = step.take(
+        steps, primal, dual = step.iterate(
             at, rho, min(pace.steps - taken % pace.steps, most - taken), tolerance
         )
         taken += steps

@@ -123,8 +123,8 @@ class DenseStep(Step):
             self.constant = np.ascontiguousarray(self.half @ (self.middle @ answers))
         self.inverse = np.ascontiguousarray((self.inverse + self.inverse.T) / 2)
 
-    def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
-        """Take steps in place; return how many, and the primal and dual residual."""
+    def iterate(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
+        """See `admm.Step.iterate`."""
         taken, primal, dual = matrix_steps(
             self.inverse[None],
             self.constant,
@@ -226,8 +226,8 @@ class StackedStep(Step):
             self._inverses = self._inverses - self._half @ self._middle @ np.swapaxes(self._half, 1, 2)
         self._inverses = np.ascontiguousarray((self._inverses + np.swapaxes(self._inverses, 1, 2)) / 2)
 
-    def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
-        """Take steps in place; return how many, and the primal and dual residual."""
+    def iterate(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
+        """See `admm.Step.iterate`."""
         state = State(at.z, at.u, at.y, at.w, at.s, at.t)
         frame = penalty_frame(self.problem, self.quadratic.g, rho, np.zeros(0))
         taken, primal, dual = matrix_steps(self._inverses, self._constant, frame, state, steps, tolerance)

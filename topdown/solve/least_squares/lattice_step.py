@@ -95,8 +95,8 @@ class LatticeStep(Step):
             np.ascontiguousarray(self.problem.fixed.answers, dtype=np.float64),
         )  # fmt: skip
 
-    def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
-        """Take steps in place; return how many, and the primal and dual residual."""
+    def iterate(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
+        """See `admm.Step.iterate`."""
         taken, primal, dual = lattice_steps(
             self.quadratic.axes,
             self._children,

@@ -38,7 +38,7 @@ from topdown.solve.least_squares.problem import (
     Solution,
 )
 from topdown.solve.least_squares.structured import Structured
-from topdown.solve.least_squares.structured_step import TreeStep, finish_root
+from topdown.solve.least_squares.structured_step import StructuredStep, finish_root
 
 APART_PERSONS = (
     1e-4  # fixed tables are right to 1e-7; whole numbers that exclude each other are further apart
@@ -140,7 +140,7 @@ def _step_of(problem: Problem, power: float) -> admm.Step:
         case PerChild() as per_child:
             return StackedStep(problem, per_child)
         case Structured() as structured:
-            return TreeStep(problem, structured, power)
+            return StructuredStep(problem, structured, power)
         case other:
             raise TypeError(f"no ADMM step is known for {type(other).__name__}")
 

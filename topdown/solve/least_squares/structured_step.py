@@ -357,8 +357,8 @@ FIRST_FINISH = 60  # steps after which a split is first finished exactly; then a
 FEW_STEPS, FEW_ENTRIES = 4_000, 1_000  # small tables, which the interior-point method solves at once
 
 
-class TreeStep(Step):
-    """See `admm.Step`. The problem has no bounds.
+class StructuredStep(Step):
+    """ADMM iterations of a structured quadratic, whose linear step is solved along a tree of tables; without bounds.
 
     Args:
         problem: of a structured quadratic. power: see `LinearStep`.
@@ -392,8 +392,8 @@ class TreeStep(Step):
         self.linear.factor(rho)
         self._pull = rho * self.linear.soft_ratio
 
-    def take(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
-        """Take steps in place; return how many, and the primal and dual residual."""
+    def iterate(self, at: Iterate, rho: float, steps: int, tolerance: float) -> tuple[int, float, float]:
+        """See `admm.Step.iterate`."""
         p, soft, base = self.problem, self.problem.compared, at.z.copy()
         beyond = -self.quadratic.gradient(base) - soft.rows.T @ (self._pull[:, None] * (soft.rows @ base))
         taken, primal, dual, self._multipliers = admm_steps(
