@@ -17,7 +17,7 @@ from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import conditional_line, disclosed_lines
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, WARN, Column, bold, dim, numbers
-from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, InternalError
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 from topdown.formats.privacy_documents import AuditLedger, ReachedSecret
 from topdown.output_paths import write_new
 from topdown.privacy import accountant
@@ -217,23 +217,17 @@ def audit_command(
 
     With --runs, the code that draws a release is run on made-up neighbours; no records are opened.
     """
-    if (
-        (source is None) == (ledger is None)
-        or (ledger is not None and (base or plot or runs is not None))
-        or (registry is not None and ledger is None)
-    ):
+    if ledger is not None and not (source or base or plot or runs is not None):
+        said = topdown.audit_ledger(ledger, deltas=deltas, registry=registry)
+        screen.document(said)
+        _show_ledger_audit(screen, said)
+        return EXIT_OK
+    if source is None or ledger is not None or registry is not None:
         raise ConfigError(
             "give a run file, plan or release, or --ledger FILE alone",
             code="C005",
             fix="see: topdown audit --help",
         )
-    if ledger is not None:
-        said = topdown.audit_ledger(ledger, deltas=deltas, registry=registry)
-        screen.document(said)
-        _show_ledger_audit(screen, said)
-        return EXIT_OK
-    if source is None:
-        raise InternalError("no source", code="X001", fix="report it")
     if runs is not None:
         if plot is not None:
             raise ConfigError("--runs draws no curve", code="C005", fix="give --plot without --runs")
