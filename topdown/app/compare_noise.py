@@ -27,7 +27,8 @@ from topdown.optimal_noise.noise_request import (
 )
 from topdown.privacy.accountant.calibrate import budget_scale, discrete_gaussian_variance
 from topdown.privacy.accountant.composition import Composition
-from topdown.privacy.accountant.events import FiniteLoss, delta_above
+from topdown.privacy.accountant.events import delta_above
+from topdown.privacy.accountant.finite_losses import loss_of_one_step
 from topdown.privacy.exact_values import significant
 from topdown.privacy.laws import DISCRETE_GAUSSIAN
 
@@ -402,7 +403,12 @@ def _certified(one: _Proposal, counts: Counts, epsilon: Fraction, delta: Fractio
         least = min(float(own) for own in one.epsilons.values())
         spare = Fraction(splits.spare_nats(float(epsilon)))
         step = epsilon / splits.n_steps(float(epsilon), least, sum(counts.values()))
-        needed = delta_above([(_tail_pairs(laws[v]), n) for v, n in counts.items()], epsilon, step, spare)
+        needed = delta_above(
+            [(loss_of_one_step(_symmetric_weights(laws[v])), n) for v, n in counts.items()],
+            epsilon,
+            step,
+            spare,
+        )
         if needed <= delta:
             return CertifiedSplit(laws, needed, "composed losses")
     return None
@@ -412,17 +418,8 @@ def _law_of_share(epsilon: Fraction, delta: Fraction) -> OptimalLaw:
     return optimal_noise.optimal_law(NoiseRequest((Promise(epsilon, delta),), 1, Square()))
 
 
-def _tail_pairs(law: OptimalLaw) -> FiniteLoss:
-    """Return the probabilities of every value for two neighbours whose answers are 1 apart.
-
-    The law is symmetric, so the pair is the same in both directions and whichever way the answer moves.
-    """
+def _symmetric_weights(law: OptimalLaw) -> tuple[int, ...]:
+    """Return the weights of 0, 1, 2, .. of a law of one count, which is symmetric."""
     if law.weights != law.weights[::-1] or law.first != -law.last:
         raise InternalError("a law of one count is not symmetric", code="X052", fix="please report this plan")
-    unit = 1 << law.bits
-    return FiniteLoss(
-        tuple(
-            (Fraction(p, unit), Fraction(q, unit))
-            for p, q in zip((*law.weights, 0), (0, *law.weights), strict=True)
-        )
-    )
+    return law.weights[law.last :]

@@ -280,13 +280,17 @@ def _deltas(
     counts: Counter[Weights] = Counter()
     for m in moved:
         counts[m.weights] += m.count
-    parts = [(_outcomes(weights), count) for weights, count in counts.items()]
+    parts = [(loss_of_one_step(weights), count) for weights, count in counts.items()]
     return tuple(deltas_above(parts, epsilons, step, spare))
 
 
 @lru_cache(maxsize=64)  # rows of one statement share their laws
-def _outcomes(weights: Weights) -> FiniteLoss:
-    """Return the probabilities of every value for two neighbours whose answers are 1 apart; the same both ways."""
+def loss_of_one_step(weights: Weights) -> FiniteLoss:
+    """Return the probabilities of every value for two neighbours whose answers are 1 apart; the same both ways.
+
+    Args:
+        weights: of 0, 1, 2, .. in a symmetric law, whole parts of `UNIT`.
+    """
     pairs = _pairs_of((*weights[:0:-1], *weights), 1)
     return FiniteLoss(tuple((Fraction(p, UNIT), Fraction(q, UNIT)) for p, q in pairs))
 
@@ -367,7 +371,7 @@ def outcomes_of_count(moved: NoisyCounts) -> FiniteLoss:
     """Return the probabilities of one count in noise of whole weights, or what dominates them if these are unknown."""
     if moved.worst is not None:
         return moved.worst.outcomes
-    return _outcomes(moved.weights) if moved.weights else _worst_outcomes(moved.parameter, moved.delta)
+    return loss_of_one_step(moved.weights) if moved.weights else _worst_outcomes(moved.parameter, moved.delta)
 
 
 @lru_cache(maxsize=64)
