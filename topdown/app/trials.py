@@ -17,7 +17,7 @@ from topdown.app.planned import Planned, opened_again
 from topdown.errors import ConfigError
 from topdown.formats import json_bytes
 from topdown.formats.decision_pages import simulation_html
-from topdown.made_up import SIMULATION
+from topdown.made_up import SIMULATION, WARNING_FILE
 from topdown.measure import records_form
 from topdown.measure.run_ledger import create_run_ledger
 from topdown.output_paths import new_folder, refuse_filled, refuse_needed, write_new
@@ -99,7 +99,7 @@ def simulate(
     report_slow_kernels("topdown", report)
     report(Event("simulate", 0, replicates, "replicates"))
     if target is not None:
-        folder.begin_simulation_folder(target)
+        write_bytes(target / WARNING_FILE, folder.WARNING.encode("utf-8"))  # the first file there
     errors, solved = ErrorSums(simulation), Tally()
     for replicate in simulation.run(replicates, workers=workers, report=report):
         errors.add(replicate)

@@ -25,7 +25,6 @@ from topdown.inputs import MemoryTable
 from topdown.made_up import (
     SIMULATION,
     STAMP,
-    WARNING_FILE,
     Origin,
     check_reason,
     origin_of,
@@ -44,7 +43,6 @@ from topdown.measure import Truth as truth_Truth
 from topdown.measure.draw import PartPlan
 from topdown.model import Histogram, Query, parse_query
 from topdown.model.sections import files_at
-from topdown.output_paths import refuse_filled
 from topdown.plan import PreparedRun, PublicContext, read_plan
 from topdown.plan.release_chain import file_sha256
 from topdown.privacy import SimulationBits
@@ -395,16 +393,10 @@ class _AreasOfSize:
         return out
 
 
-_TEXT = f"""{STAMP}
+WARNING = f"""{STAMP}
 This folder holds a simulation: the noise was drawn from a known seed, on made-up or public records, and nothing was
 charged for it. It protects nobody and says nothing about any other records. {SIMULATION} says what it was made from.
 """
-
-
-def begin_simulation_folder(out: Path) -> None:
-    """Make the folder; its warning is the first file in it."""
-    refuse_filled(out)
-    write_bytes(out / WARNING_FILE, _TEXT.encode("utf-8"))
 
 
 def keep_replicate(out: Path, simulation: Simulation, replicate: Replicate) -> None:
