@@ -247,18 +247,12 @@ def expected_sections(session: Session) -> dict[str, Any]:
     } | ({} if plan.measured is None else {"measured": msgspec.to_builtins(plan.measured)})
 
 
-def _delta_beside_loss(plan: PlanFile, loss: Fraction) -> dict[str, str]:
-    """Return the delta beside a part of the budget, where losses are pairs."""
-    total = plan.whole_delta
-    return {"delta": exact_text(total * loss / fraction(plan.doc.budget))} if total else {}
-
-
 def unspent(plan: PlanFile) -> list[dict[str, str]]:
-    """Return the loss left unspent because the geography lacks a level of the settings."""
-    budget: Fraction = fraction(plan.doc.budget)
+    """Return the loss, and its delta where losses are pairs, left unspent because the geography lacks a level."""
+    amounts = {"loss": fraction(plan.doc.budget)}
+    amounts |= {"delta": plan.whole_delta} if plan.whole_delta else {}
     return [
-        {"level": name, "loss": exact_text(budget * fraction(share))}
-        | _delta_beside_loss(plan, budget * fraction(share))
+        {"level": name} | {what: exact_text(total * fraction(share)) for what, total in amounts.items()}
         for name, share in plan.doc.unspent
     ]
 

@@ -490,7 +490,8 @@ def _ledger_line(raw: bytes, row: int) -> Line:
         choices = [one for one in (line, *past) if isinstance(one, Choice)]
         if not all(0 < fraction(one.rate) < 1 < fraction(one.base) for one in choices):
             raise _broken_ledger("V020", "has a choice without a rate and a base", row)
-        if not all(map(covers_odds, choices)):
+        # epsilon is at least the logarithm of what rate and base keep
+        if not all(log(one.odds) <= fraction(one.epsilon) * (1 + ROUNDED) for one in choices):
             raise _broken_ledger("V020", "has a choice whose loss is not that of its rate and base", row)
     except (ValueError, TypeError, ZeroDivisionError):
         raise _broken_ledger("V020", "has a line that is not what a ledger holds", row) from None
@@ -501,11 +502,6 @@ def _adds_up(intent: Intent, *, past: bool) -> bool:
     both = (fraction(intent.loss), fraction(intent.delta))
     sums = (sum(law.loss for law in intent.laws), sum(law.delta_loss for law in intent.laws))
     return both == sums and all(law.is_sound or (past and law.is_bare_pair) for law in intent.laws)
-
-
-def covers_odds(line: Choice) -> bool:
-    """Tell whether the stated epsilon is at least the logarithm of what rate and base keep."""
-    return log(line.odds) <= fraction(line.epsilon) * (1 + ROUNDED)
 
 
 def parse_sealed_line(raw: bytes) -> dict[str, Any] | None:

@@ -181,7 +181,7 @@ class Comparison:
             return
         for i, point in enumerate(points):
             self.same("V132", f"{place}[{i}]: its keys", ["alpha", "power"], sorted(point))
-            own = partial(_power_at, i=i)
+            own = partial(lambda x, i: x.powers[i], i=i)
             self._enclosure(f"{place}[{i}].power", point.get("power"), loss, method, own, bounds_do=True)
 
     def _enclosure(
@@ -266,10 +266,6 @@ class Comparison:
         self.out.n_checked += 1
         if not abs(stated - mine) <= slack * abs(mine):
             self.wrong("V132", place, "is not what rho implies", repr(mine), repr(stated))
-
-
-def _power_at(loss: ChangeLoss, *, i: int) -> Ends:
-    return loss.powers[i]
 
 
 def _allowed_width(method: object) -> Fraction:

@@ -280,10 +280,6 @@ class _Comparison:
         self.same = self.same and not self._other.read(1)
         self.closed = True
 
-    def give_up(self) -> None:
-        """Compare nothing more."""
-        self.same = False
-
 
 class WrittenAgain:
     """A table that is written again, row group by row group.
@@ -327,7 +323,7 @@ class WrittenAgain:
         """End the writer, which would write its footer when nobody compares any more."""
         if self._writer.is_open:
             if isinstance(self._sink, _Comparison):
-                self._sink.give_up()
+                self._sink.same = False
             with suppress(pa.ArrowException, OSError):
                 self._writer.close()
 

@@ -192,11 +192,6 @@ def _text(value: object) -> str:
     return value
 
 
-def witness_path(folder: Path, ledger: str) -> Path:
-    """Return the file of the witness of a ledger of format 2."""
-    return folder / f"ledger-{ledger}.witness.json"
-
-
 def read_witness(path: Path, ledger: str, disk: Disk) -> Mark | None:
     """Read how far a ledger of format 2 had come by its witness; None if there is none.
 
@@ -317,7 +312,7 @@ def _witnesses(former: FormerLedger, folders: Sequence[Path], disk: Disk) -> lis
     """Return every witness or registry of a former ledger in some folders, all of which agree with it."""
     found = []
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
-        path = witness_path(folder, former.ledger)
+        path = folder / f"ledger-{former.ledger}.witness.json"  # of a ledger of format 2
         mark = read_witness(path, former.ledger, disk)
         if mark is None:
             path = registry_path(folder, former.ledger)
