@@ -278,7 +278,7 @@ class Row:
 def claimed(posterior: CountPosterior, bounds: tuple[Ints, Ints], cells: tuple[Ints, ...]) -> Floats:
     """Return the posterior mass of intervals, given that there is a group wherever that is not ruled out.
 
-    The interval of whole numbers nearest to 50 % often has 40 or 80: coverage is held against that too.
+    One whole number alone often has 80 % where 50 are asked: coverage is held against that too.
 
     Args:
         bounds: [size][node].
@@ -385,8 +385,8 @@ def show_error(row: Row) -> bool:
     if better > 0.0:
         ratio = means["posterior"] / better
         each = row.error["posterior"] / better
-        spread = float(each.std(ddof=1)) / len(each) ** 0.5 if len(each) > 1 else 0.0
-        text = f"{ratio:.3f} ± {spread:.3f}"
+        spread = f" ± {float(each.std(ddof=1)) / len(each) ** 0.5:.3f}" if len(each) > 1 else ""
+        text = f"{ratio:.3f}{spread}"
     print(f"| {row.name} | {row.epsilon} | {' | '.join(shown)} | {text} | {row.seconds:.1f} |", flush=True)
     return ratio > 1.05 or (row.epsilon >= 1000 and means["posterior"] > 0.0)
 

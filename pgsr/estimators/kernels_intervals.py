@@ -31,6 +31,9 @@ PASSES: Whole = 3
 HARDLY_KNOWN: float = 1e-8
 FAR_BELOW: float = -25.0
 LEAST_RATIO: float = 1e-6
+BY_SIZE: float = 0.7548776662466927
+BY_NODE: float = 0.5698402909980532
+"""1 / x and 1 / x^2 for x^3 = x + 1: fractional parts of sums of their multiples fill 0 to 1 evenly."""
 
 
 def fill_bounds(
@@ -45,9 +48,12 @@ def fill_bounds(
     lower: IntTableOut,
     upper: IntTableOut,
 ) -> None:
-    """Fill the bounds of every count [size][node]: the run with the count whose probability is nearest to the coverage.
+    """Fill the bounds of every count [size][node]: runs with the count that have the coverage on average over cells.
 
-    Of two that are as near, the longer one. The probability is `probability_of_run`.
+    The longest with less, or the shortest with at least that much: the longer one in as many of all cells as makes
+    their mean the coverage. Which cells these are depends on the places of size and node alone, at every coverage on
+    the same number between 0 and 1: so runs of more coverage hold those of less. The probability is
+    `probability_of_run`.
 
     Args:
         counts: released.
@@ -83,7 +89,8 @@ def fill_bounds(
                     few, short = middle, found
                 else:
                     enough, held = middle, found
-            length = few if few > 0 and coverage - short < held - coverage else enough
+            place: float = 0.5 + BY_SIZE * s + BY_NODE * r
+            length = few if few > 0 and coverage - short <= (place - floor(place)) * (held - short) else enough
             low = first_of(count, length, m)
             low, high = max(low, 0), low + length - 1
             if count == 0 and whole_variance > NOT_RULED_OUT:

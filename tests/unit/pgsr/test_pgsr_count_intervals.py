@@ -1,5 +1,6 @@
-"""Intervals beside counts: the probability nearest to the one asked, under the law of the posterior."""
+"""Intervals beside counts: the probability asked on average over cells, under the law of the posterior."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import erf, exp, floor, sqrt
 
@@ -44,12 +45,13 @@ def law_below(mean, variance, noise, ratio, of_noise):
     return lambda x: 1 - min(first * (1 - q), 1.0) * q ** floor(x) if x > 0 else 0.0
 
 
-def nearest(count, mean, variance, coverage, noise, ratio, of_noise):
-    """Return the run around the mean that holds the count with the mass nearest to the coverage, trying every length.
+def two_runs(count, mean, variance, coverage, noise, ratio, of_noise):
+    """Return the longest run with less than the coverage, None if there is none, and the shortest with as much.
 
-    Of all mass, or of the mass of 1 group or more where that is less; and the mass of that run.
+    Trying every length: the run that holds the count and lies nearest to the mean, with its mass; of all mass, or of
+    the mass of 1 group or more where that is less.
     """
-    best = None
+    shorter = None
     below, part = law_below(mean, variance, noise, ratio, of_noise), mean - floor(mean)
     is_possible = max(variance, part * (1 - part)) > 1e-3
     for length in range(1, 10_000):
@@ -59,11 +61,11 @@ def nearest(count, mean, variance, coverage, noise, ratio, of_noise):
         of_groups = mass - below(max(first, 1) - 0.5)
         mass -= below(first - 0.5) if first > 0 else 0
         mass = min(mass, of_groups / (1 - below(0.5))) if is_possible else mass
-        if best is None or abs(mass - coverage) <= abs(best[2] - coverage):
-            least = 1 if count == 0 and is_possible else 0
-            best = max(first, 0), max(first + length - 1, least), mass
+        least = 1 if count == 0 and is_possible else 0
+        found = max(first, 0), max(first + length - 1, least), mass
         if mass >= coverage:
-            return best
+            return shorter, found
+        shorter = found
     raise AssertionError
 
 
@@ -74,20 +76,31 @@ def nearest(count, mean, variance, coverage, noise, ratio, of_noise):
     st.sampled_from(["geometric", "gaussian"]),
     st.sampled_from([-1.0, 0.0, 0.25, 0.75]),
     st.sampled_from([0.125, 2.0, 150.0]),
+    st.sampled_from([(1, 500), (500, 1), (22, 23)]),
 )
 @settings(deadline=None, max_examples=300)
-def test_an_interval_has_the_mass_nearest_to_its_coverage(count, mean, sd, noise, ratio, of_noise):
-    """Against trying every length; wider coverage holds the narrower, and lacks no more than it may exceed."""
-    posterior = posterior_of([mean], [sd * sd], noise=noise, ratio=ratio, of_noise=of_noise)
-    inside = count, count
+def test_intervals_have_the_mass_asked_on_average(count, mean, sd, noise, ratio, of_noise, shape):
+    """Cells of one law, over regions, sizes and both; every length is tried; wider coverage holds the narrower."""
+    counts, n = np.full(shape, count), shape[0] * shape[1]
+    each = np.ones((shape[1], shape[0]))
+    of_region = posterior_of([mean] * shape[1], [sd * sd] * shape[1], noise=noise, of_noise=of_noise)
+    tails = (ratio * each).astype(np.float32)
+    posterior = replace(of_region, mean=mean * each, variance=sd * sd * each, ratio=tails)
+    inside = counts, counts
     for coverage in COVERAGES:
-        lower, upper = posterior.bounds(np.array([[count]]), coverage)
-        *due, mass = nearest(count, mean, sd * sd, float(coverage), noise, ratio, of_noise)
-        assert due == [lower[0, 0], upper[0, 0]]
-        assert mass >= 2 * float(coverage) - 1 - 1e-12
-        assert lower[0, 0] <= inside[0]
-        assert inside[1] <= upper[0, 0]
-        inside = lower[0, 0], upper[0, 0]
+        lower, upper = posterior.bounds(counts, coverage)
+        shorter, longer = two_runs(count, mean, sd * sd, float(coverage), noise, ratio, of_noise)
+        is_longer = (lower == longer[0]) & (upper == longer[1])
+        if shorter is None:
+            assert is_longer.all()
+        else:
+            assert (is_longer | ((lower == shorter[0]) & (upper == shorter[1]))).all()
+        if shorter is not None and shorter[:2] != longer[:2]:
+            part = (float(coverage) - shorter[2]) / (longer[2] - shorter[2])
+            assert abs(is_longer.mean() - part) < 8 / n
+        assert (lower <= inside[0]).all()
+        assert (inside[1] <= upper).all()
+        inside = lower, upper
 
 
 @pytest.mark.parametrize("excess", [0.0, 0.5])
@@ -106,7 +119,7 @@ def test_intervals_hold_among_cells_that_hold_groups(excess):
         lower, upper = posterior.bounds(np.zeros((1, n), dtype=np.int64), coverage)
         held = (lower[0] <= truth) & (truth <= upper[0])
         assert held.mean() >= float(coverage)
-        assert held[truth > 0].mean() >= float(coverage) - 0.005
+        assert held[truth > 0].mean() >= float(coverage) - 0.03
 
 
 def test_a_rare_size_has_the_variance_of_a_whole_number_at_least():
