@@ -90,7 +90,8 @@ def fill_bounds(
                 else:
                     enough, held = middle, found
             place: float = 0.5 + BY_SIZE * s + BY_NODE * r
-            length = few if few > 0 and coverage - short <= (place - floor(place)) * (held - short) else enough
+            is_longer = coverage - short > (place - floor(place)) * (held - short)
+            length = enough if few == 0 or is_longer else few
             low = first_of(count, length, m)
             low, high = max(low, 0), low + length - 1
             if count == 0 and whole_variance > NOT_RULED_OUT:
