@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         group_sums,
         occurring,
     )
+    from topdown.solve.kernels_family import is_sound, solve_family
     from topdown.solve.kernels_shared import (
         gram,
         has_negative_cycle,

@@ -29,7 +29,20 @@ from topdown.model import (
 from topdown.plan import Pass, PublicContext
 from topdown.solve.group_constraints import FamilyConstraints, FixedTable
 from topdown.solve.implied import plan_verdicts
-from topdown.solve.rounding.chain import BoundPositions, LevelBounds, NoFlow, RoundingChain, level_bounds
+from topdown.solve.least_squares.admm import TOLERANCE_PERSONS
+from topdown.solve.least_squares.dense_steps import SMALL_PACE
+from topdown.solve.least_squares.optimality import TARGET_PERSONS
+from topdown.solve.rounding.chain import (
+    BoundPositions,
+    DisjointBounds,
+    LevelBounds,
+    NoFlow,
+    RoundingChain,
+    level_bounds,
+)
+from topdown.solve.rounding.flow_network import SNAP, UNIT
+
+OfEveryFamily = tuple[Ints, Ints, Floats, Ints, Ints, Ints, Ints, Ints, Ints, float, float, float, float]
 
 
 @final
@@ -69,6 +82,21 @@ class LevelModel:
     def single_valued(self) -> frozenset[str]:
         """Tables of passes of which a query of the pass tells all answers apart, whatever cells there are."""
         return frozenset(step.table for step in self.passes if self.tells_apart(step, slice(None)))
+
+    @cached_property
+    def one_call(self) -> OfEveryFamily | None:
+        """What `solve_family` takes of the level; None where it cannot: it knows one pass and lower bounds only."""
+        if len(self.passes) > 1 or len(self.comparisons) or isinstance(self.positions, NoFlow):
+            return None
+        bounds = self.bounds
+        if not isinstance(bounds, DisjointBounds) or bounds.has_total or bounds.exact_beside:
+            return None
+        chosen = [self.query_names.index(name) for name in self.passes[0].queries]
+        queries = np.ascontiguousarray(self.labels[chosen]), self.offsets[chosen], self.weights[chosen]
+        tables = self.chain.stacked, np.array(self.chain.weights, dtype=np.int64)
+        places = np.array([table for table, _ in self.positions], dtype=np.int64)
+        goals = (SMALL_PACE, TOLERANCE_PERSONS, TARGET_PERSONS, float(UNIT), SNAP)
+        return *queries, *tables, self.class_of_cell, bounds.group_of_cell, places, *goals
 
     def tells_apart(self, step: Pass, cells: Ints | slice) -> bool:
         """Tell whether some query of a pass tells all answers of its table apart on some cells."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import final
 
 import numpy as np
@@ -17,10 +18,13 @@ from topdown.errors import InfeasibleError, InternalError, NoSplitError, Topdown
 from topdown.formats.release_documents import FailsafeUse
 from topdown.model import ConstraintSystem, Histogram, LimitUse
 from topdown.plan import PublicContext
+from topdown.solve.kernels_family import solve_family
 from topdown.solve.least_squares import TARGET_PERSONS, solve_with
+from topdown.solve.least_squares.admm import SMALL_ROWS
+from topdown.solve.least_squares.dense_steps import SMALL
 from topdown.solve.least_squares.policy import SOFT_KEPT_PERSONS, worst_break
 from topdown.solve.noisy_answers import NoisyAnswers
-from topdown.solve.objectives import Statistics
+from topdown.solve.objectives import OwnObjective, Statistics
 from topdown.solve.published_gap import (
     FAR,
     NOWHERE,
@@ -143,12 +147,46 @@ class TopDownSolver(TreeSolver):
     def _children(self, depth: int, parent: Node, tally: Tally) -> list[Node]:
         if not len(parent.cells):
             return []
+        if (at_once := self._in_one_call(depth, parent, tally)) is not None:
+            return at_once
         index = self.facts.open_children(depth, parent.index)
         if len(index) == 1:
             return [replace(parent, index=int(index[0]))]
         split, index = self.open_split(depth, parent, index)
         counts = self.solve_split(depth + 1, split, index, tally)[1].counts
         return nodes_with_records(parent.cells, counts, index)
+
+    def _in_one_call(self, depth: int, parent: Node, tally: Tally) -> list[Node] | None:
+        """Return the children of a small family that nothing binds but what holds by itself; None for another."""
+        level, numbers = self.facts.levels[depth + 1], self.facts.constraints.numbers
+        if level.one_call is None or self.backend != "admm" or len(parent.cells) > SMALL_ROWS:
+            return None
+        first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2].tolist()
+        if numbers.exact[depth + 1].shape[1] or len(parent.cells) ** 2 * (last - first) > SMALL:
+            return None
+        measured, objective = self.statistics.split(depth + 1, first, last)
+        if not isinstance(objective, OwnObjective):
+            return None
+        found = solve_family(
+            *level.one_call,
+            parent.cells,
+            parent.counts,
+            np.ascontiguousarray(numbers.open[depth + 1][first:last]),
+            np.ascontiguousarray(numbers.lower[depth + 1][first:last]),
+            measured,
+            first,
+            objective.answers,
+        )
+        if found is None:
+            return None
+        distance, steps, holding, begins, cells, counts = found
+        n_variables = len(parent.cells) * len(measured)
+        fit, rounded = Fit(distance, steps, 1, n_variables), Rounded(counts, True, "flow")
+        tally.level(self.context.plan.levels[depth + 1].name).add(fit, rounded)
+        return [
+            Node(node, cells[low:high], counts[low:high])
+            for node, (low, high) in zip(holding, pairwise(begins), strict=True)
+        ]
 
     def open_split(self, depth: int, parent: Node, index: Ints) -> tuple[Split, Ints]:
         """Return what is to be solved below one node, and the indices of the children that may hold records.
