@@ -362,7 +362,7 @@ def _solve_run(opener: WorkerState, task: _SolveTask) -> SolvedPart:
     """Solve everything below the nodes of a run."""
     tally = Tally()
     own, firsts = opener.open(task.part)
-    return SolvedPart(pack_nodes(renumbered(own.below(task.depth, task.nodes, tally), firsts[-1])), tally)
+    return SolvedPart(pack_nodes(own.below(task.depth, task.nodes, tally), firsts[-1]), tally)
 
 
 def write_document(path: Path, document: Solve) -> None:

@@ -194,9 +194,9 @@ def unpack_nodes(rows: PackedRows) -> list[Node]:
     return [Node(i, cell, count) for i, cell, count in zip(index, cells, counts, strict=True)]
 
 
-def pack_nodes(nodes: Sequence[Node]) -> PackedRows:
-    """Return the records of nodes that follow each other."""
-    node = np.repeat([n.index for n in nodes], [len(n.cells) for n in nodes]).astype(np.int64)
+def pack_nodes(nodes: Sequence[Node], first: int = 0) -> PackedRows:
+    """Return the records of nodes that follow each other, whose numbers count from `first`."""
+    node = first + np.repeat([n.index for n in nodes], [len(n.cells) for n in nodes]).astype(np.int64)
     none = np.zeros(0, dtype=np.int64)
     cell = np.concatenate([none, *(n.cells for n in nodes)])
     count = np.concatenate([none, *(n.counts for n in nodes)])

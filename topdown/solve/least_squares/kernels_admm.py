@@ -145,10 +145,10 @@ def project_segments(v: Floats, pointers: Ints, sums: Floats, allowed: Bools, ou
         while True:
             kept: Whole = 0
             total = 0.0
-            for k in range(first, last):
-                if allowed[k] and v[k] > threshold:
-                    kept += 1
-                    total += v[k]
+            for k in range(first, last):  # no branch: a processor would guess half of them wrong
+                above: Whole = (v[k] > threshold) & allowed[k]
+                kept += above
+                total += above * v[k]
             if kept >= count or kept == 0:  # "more" can only be rounding
                 break
             count = kept
