@@ -1,6 +1,7 @@
 """Verify shares no code with what it verifies, and finds the same losses by engines of its own."""
 
 import ast
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from topdown.verify import (
     tight_formula,
     usual_formula,
 )
+from topdown.verify.gaussian_sums import GaussianSum, _lattice_ends
 
 LAWS = {
     "one count": [(Fraction(10), 1, 2)],
@@ -72,6 +74,22 @@ def test_curves_of_other_engines_agree(name: str) -> None:
         assert mine.lower <= 1 - other.lower
         assert 1 - other.upper <= mine.upper
         assert mine.upper - mine.lower <= mine.upper / 10_000
+
+
+ON_LATTICES = {
+    "errors of second order": [(Fraction(900), 7, 3), (Fraction(5_000), 1, 40), (Fraction(77, 2), 2, 4)],
+    "of no order": LAWS["census-like"],
+}
+
+
+@pytest.mark.parametrize("name", ON_LATTICES)
+def test_lattices_alone_enclose_the_certified_epsilon(name: str) -> None:
+    """What a wrong extrapolation loses is less than the slack that all ends have: without slack it shows."""
+    groups = ON_LATTICES[name]
+    certified = Composition.of(groups).epsilon("1e-10")
+    tilt = math.sqrt(20 * math.log(10) / float(2 * GaussianSum(groups).rho))
+    low, high = _lattice_ends(tuple(groups), "epsilon", 1e-10, tilt, 0.0)
+    assert low <= certified.lower <= certified.upper <= high
 
 
 @pytest.mark.parametrize("scale", ["1/1000", "1/3", "7", "10000000"])
