@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import topdown
+from tests.helpers.ledgers import with_ledger
 from topdown.plan import ReleaseChain, load_settings, prepare
 from topdown.practice.synth import synth
 from topdown.privacy import statement as said
@@ -20,20 +21,28 @@ from topdown.publish import certified_privacy, claims_of, steps_of
 from topdown.resources import bundled_names, find
 
 DELTAS = ("1e-10",)
+HAVE_BASES = {"dhc_persons_2022_tracts": ("us", "state", "county", "tract", "block_group", "block")}
+"""Levels by settings of an extension, where a bundled base has them too."""
 
 
 def bundled_chains(*only: str) -> Iterator[ReleaseChain]:
-    """Yield what statements are made from, of bundled settings that extend nothing, with and without a nation."""
+    """Yield what statements are made from, of bundled settings and their bases, with and without a nation."""
     for name in only or bundled_names("settings"):
         asked = load_settings(find("settings", name, Path.cwd()))
-        levels = tuple(level.name for level in asked.level)
+        levels = HAVE_BASES.get(name, tuple(level.name for level in asked.level))
         for first in range(1 + (levels[0] == "us")):
             with tempfile.TemporaryDirectory() as folder:
                 made = synth(
                     Path(folder), people=300, schema=asked.schema, settings=name, levels=levels[first:]
                 )
-                if not (Path(folder) / "base.toml").exists():
-                    yield prepare(made.run_file).context.policy
+                base, release = Path(folder) / "base.toml", None
+                if base.exists():
+                    if name not in HAVE_BASES:
+                        continue
+                    release = Path(folder) / "base"
+                    with_ledger(base)
+                    topdown.generate(base, release)
+                yield prepare(made.run_file, release).context.policy
 
 
 def losses(chain: ReleaseChain) -> dict[str, Composition]:
@@ -57,7 +66,7 @@ def test_what_is_stored_is_what_is_computed() -> None:
 
 def test_plans_of_a_bundled_setting_read_their_numbers() -> None:
     """Two CPU seconds of every release went into numbers that are the same for all of them."""
-    for chain in bundled_chains("pl94_2020"):
+    for chain in bundled_chains("pl94_2020", *HAVE_BASES):
         assert len(losses(chain)) > 5
         assert losses(chain).keys() <= said.stored_numbers().keys()
 
