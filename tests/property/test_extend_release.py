@@ -171,8 +171,9 @@ def test_answers_listed_are_those_of_the_cells(made) -> None:
     support = Support(schema, made[1].context.rules, np.zeros(schema.n_cells, np.int64), (table,))
     names = ("b", "a * c", "a * b * c", "b * c", "total")
     for queries in (tuple(map(support.query, names[k:])) for k in range(len(names))):
-        for n in (0, 1, 40, 89, 90, 91, 2_000):
+        for n in (0, 1, 40, 1_349, 1_350, 1_351, 3_000):
             cells = np.random.default_rng(n).integers(0, schema.n_cells, n)
+            cells[:1] = 0  # the first answer of each query
             wanted = [sorted(set(query.labels[cells].tolist())) for query in queries]
             for _ in range(2):
                 assert [answers.tolist() for answers in support.listed(queries, cells)] == wanted

@@ -29,7 +29,7 @@ def base_labels(schema: Schema, base: Schema, names: dict[str, str]) -> Ints:
     return np.ascontiguousarray(grid.reshape(-1))
 
 
-_SORTED_AS_MARKED = 300  # answers that are looked through in the time in which one label is sorted
+_SORTED_AS_MARKED = 20  # answers that are looked through in the time in which one label is sorted
 
 
 _Derivation = tuple[int, int | None, NDArray[np.int32]]
@@ -119,7 +119,8 @@ class Support:
 
     def _distinct(self, answers: NDArray[np.int32], n_answers: int) -> Ints:
         if len(answers) * _SORTED_AS_MARKED < n_answers:
-            return np.unique(answers).astype(np.int64)
+            ordered = np.sort(answers)  # np.unique, which hashes first, takes up to ten times as long
+            return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))].astype(np.int64)
         mark = self._marks.get(n_answers)
         if mark is None:
             mark = self._marks.setdefault(n_answers, np.zeros(n_answers, dtype=bool))
