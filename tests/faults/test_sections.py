@@ -54,18 +54,11 @@ def _cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def parted(tmp_path_factory: pytest.TempPathFactory) -> Small:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Small:
     """Return a sound release of two sections, one a county."""
     with pytest.MonkeyPatch.context() as patch:
         cut_small(patch)
         return build(tmp_path_factory.mktemp("parted"), csv=True)
-
-
-@pytest.fixture
-def copy(parted: Small, tmp_path: Path) -> Small:
-    """Return a copy to change."""
-    shutil.copytree(parted.folder, tmp_path / "release")
-    return Small(tmp_path / "release", parted.context, parted.leaves, parted.ledger)
 
 
 def published(small: Small, *running: Any, **more: Any) -> None:
@@ -75,29 +68,29 @@ def published(small: Small, *running: Any, **more: Any) -> None:
 
 
 def test_sections_hold_the_rows_of_one_file(
-    parted: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sound: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A row that is lost or doubled where files are cut would be a release of other people."""
-    assert [check.text for check in verify(parted.folder).checks if not check.ok] == []
+    assert [check.text for check in verify(sound.folder).checks if not check.ok] == []
     monkeypatch.undo()
-    whole = build(tmp_path / "whole", parted.leaves, csv=True)
+    whole = build(tmp_path / "whole", sound.leaves, csv=True)
     assert verify(whole.folder).ok
-    cut, uncut = files(parted.folder), files(whole.folder)
+    cut, uncut = files(sound.folder), files(whole.folder)
     assert {FIRST, SECOND, f"{AGE}/part-001.parquet", "tables/sex_by_age/land.parquet"} <= set(cut)
     tables = [name for name in uncut if name.startswith(("microdata/persons.pa", "tables/"))]
     assert len(tables) == 10
     for name in tables:
-        path = parted.folder / name
+        path = sound.folder / name
         parts = [path] if path.is_file() else sorted(path.with_suffix("").iterdir())
         assert len(parts) == (1 if name.endswith("land.parquet") else 2), name
         assert pq.read_table(whole.folder / name).equals(pa.concat_tables(map(pq.read_table, parts))), name
-    one, other = topdown.Release(whole.folder), topdown.Release(parted.folder)
+    one, other = topdown.Release(whole.folder), topdown.Release(sound.folder)
     assert one.microdata().equals(other.microdata())
     assert one.table("total", "block").equals(other.table("total", "block"))
     assert cut["microdata/persons.csv.gz"] == uncut["microdata/persons.csv.gz"]
     texts = [
         {check.name: check.text for check in verify_of.checks}
-        for verify_of in (_verified(parted, monkeypatch), verify(whole.folder))
+        for verify_of in (_verified(sound, monkeypatch), verify(whole.folder))
     ]
     for name in ("whole numbers", "hierarchy", "exact statistics", "zeros", "bounds", "digests"):
         assert texts[0][name] == texts[1][name]
@@ -191,12 +184,12 @@ def _dying(session: Session, number: int) -> SectionFindings:
 
 
 def test_a_section_that_kills_its_process_is_no_finding(
-    parted: Small, monkeypatch: pytest.MonkeyPatch
+    sound: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too little memory says nothing of the files; who reads that they are damaged would throw them away."""
     monkeypatch.setattr(look, "check_section", _dying)
     with pytest.raises(InternalError) as stopped:
-        verify(parted.folder, verified_in(2))
+        verify(sound.folder, verified_in(2))
     assert stopped.value.code == "X046"
     assert "section 1" in dict(stopped.value.details)["one of"]
 

@@ -1,16 +1,13 @@
 """Somebody changes laws, deltas or statements of a release with optimal noise: verify finds it by its own lines."""
 
-import json
-import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers.small_release import Small, build, ledger_events, seal, write_canonical
+from tests.helpers.small_release import Small, build, edit_json, ledger_events, seal
 from tests.helpers.tampered import attack, codes, failed
 from topdown.plan import optimal_weights, parse_weights
 from topdown.verify import UNIT, delta_needed, law_problem, verify
@@ -24,20 +21,6 @@ Document = dict[str, Any]
 def sound(tmp_path_factory) -> Small:
     """Return a release with optimal noise that nobody changed."""
     return build(tmp_path_factory.mktemp("pairs"), mechanism="optimal")
-
-
-@pytest.fixture
-def small(sound: Small, tmp_path: Path) -> Small:
-    """Return a copy of it to change."""
-    shutil.copytree(sound.folder, tmp_path / "release")
-    return replace(sound, folder=tmp_path / "release")
-
-
-def edit(path: Path, change: Callable[[Document], None]) -> None:
-    """Change a JSON document in place."""
-    document = json.loads(path.read_text(encoding="utf-8"))
-    change(document)
-    write_canonical(path, document)
 
 
 def first(document: Document) -> Document:
@@ -117,25 +100,25 @@ PLAN_CHANGES: dict[str, tuple[Callable[[Document], None], str]] = {
 
 
 @pytest.mark.parametrize("name", PLAN_CHANGES)
-def test_a_changed_plan_is_found(small: Small, name: str) -> None:
+def test_a_changed_plan_is_found(copy: Small, name: str) -> None:
     """A plan that states another law or promise than was drawn would be believed by its reader."""
     change, code = PLAN_CHANGES[name]
-    edit(small.folder / "plan.json", change)
-    result = attack(small)
+    edit_json(copy.folder / "plan.json", change)
+    result = attack(copy)
     assert {code, "V011"} <= codes(result, "plan")
 
 
 @pytest.mark.parametrize("weight", ["-1", "0", "1" * 50, "1.5", "", "abc", "\u0661"])
-def test_weights_that_are_no_numbers_are_refused(small: Small, weight: str) -> None:
+def test_weights_that_are_no_numbers_are_refused(copy: Small, weight: str) -> None:
     """A weight that only some readers understand could be another number to each of them."""
-    edit(small.folder / "plan.json", lambda p: first(p)["weights"].__setitem__(1, weight))
-    assert "V010" in codes(attack(small), "plan")
+    edit_json(copy.folder / "plan.json", lambda p: first(p)["weights"].__setitem__(1, weight))
+    assert "V010" in codes(attack(copy), "plan")
 
 
 def test_weights_of_other_noise_are_refused(tmp_path: Path) -> None:
     """Keys that verify passes over could say anything."""
     plain = build(tmp_path)
-    edit(plain.folder / "plan.json", lambda p: first(p).update(weights=list(WEIGHTS), delta="1/1000"))
+    edit_json(plain.folder / "plan.json", lambda p: first(p).update(weights=list(WEIGHTS), delta="1/1000"))
     assert "V010" in codes(attack(plain), "plan")
 
 
@@ -188,11 +171,11 @@ CERTIFICATE_CHANGES: dict[str, tuple[Callable[[Document], None], str, str]] = {
 
 
 @pytest.mark.parametrize("name", CERTIFICATE_CHANGES)
-def test_a_changed_certificate_is_found(small: Small, name: str) -> None:
+def test_a_changed_certificate_is_found(copy: Small, name: str) -> None:
     """A certificate that states a smaller delta than was spent promises what the noise does not keep."""
     change, check, code = CERTIFICATE_CHANGES[name]
-    edit(small.folder / "certificate.json", change)
-    assert code in codes(attack(small), check)
+    edit_json(copy.folder / "certificate.json", change)
+    assert code in codes(attack(copy), check)
 
 
 def drop_delta(events: list[Document]) -> None:
@@ -218,21 +201,21 @@ def wrong_sum(events: list[Document]) -> None:
 @pytest.mark.parametrize(
     ("change", "code"), [(drop_delta, "V020"), (wrong_sum, "V020"), (less_delta, "V020")]
 )
-def test_a_ledger_that_forgets_delta_is_found(small: Small, change, code: str) -> None:
+def test_a_ledger_that_forgets_delta_is_found(copy: Small, change, code: str) -> None:
     """A delta that is not charged would be spent again by every release that follows."""
-    events = ledger_events(small.context, small.folder)
+    events = ledger_events(copy.context, copy.folder)
     change(events)
-    (small.folder / "ledger.jsonl").write_bytes(seal(events))
-    assert code in codes(attack(small), "ledger")
+    (copy.folder / "ledger.jsonl").write_bytes(seal(events))
+    assert code in codes(attack(copy), "ledger")
 
 
-def test_a_variance_of_another_law_is_found(small: Small) -> None:
+def test_a_variance_of_another_law_is_found(copy: Small) -> None:
     """Least squares would weigh the answers by another noise than they have."""
     from tests.helpers.tampered import edit_rows
 
-    path = next((small.folder / "measurements" / "land").glob("part-*.parquet")).relative_to(small.folder)
+    path = next((copy.folder / "measurements" / "land").glob("part-*.parquet")).relative_to(copy.folder)
     result = edit_rows(
-        small,
+        copy,
         path.as_posix(),
         lambda rows: rows[0].update(variance_numerator=rows[0]["variance_numerator"] - 1),
     )

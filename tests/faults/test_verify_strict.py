@@ -1,36 +1,16 @@
 """What a release must not hold beside its own files, although manifest and certificate are redone."""
 
-import shutil
-from pathlib import Path
-
 import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.small_release import Small, build, reseal
+from tests.helpers.small_release import Small
+from tests.helpers.tampered import attack
 from topdown.formats import InvariantRules
-from topdown.verify import Rules, VerifyResult, load_plan, verify
+from topdown.verify import Rules, VerifyResult, load_plan
 
 PERSONS = "microdata/persons.parquet"
 TABLES = (PERSONS, "public/leaves.parquet", "tables/total/land.parquet", "measurements/land/part-000.parquet")
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Small:
-    """Return a sound release, built once and never changed."""
-    return build(tmp_path_factory.mktemp("sound"))
-
-
-@pytest.fixture
-def folder(sound: Small, tmp_path: Path) -> Path:
-    """Return a copy of the sound release to be changed."""
-    return Path(shutil.copytree(sound.folder, tmp_path / "release"))
-
-
-def attack(folder: Path) -> VerifyResult:
-    """Rewrite the manifest as an attacker would, and verify."""
-    reseal(folder)
-    return verify(folder)
 
 
 def found(result: VerifyResult) -> set[str]:
@@ -39,9 +19,9 @@ def found(result: VerifyResult) -> set[str]:
 
 
 @pytest.mark.parametrize("path", TABLES)
-def test_text_in_a_table_is_found(folder: Path, path: str) -> None:
+def test_text_in_a_table_is_found(copy: Small, path: str) -> None:
     """Free text among a table's stamps would be published unread."""
-    file = folder / path
+    file = copy.folder / path
     table, stamps = pq.read_table(file), pq.ParquetFile(file).metadata.metadata
     for more in ({b"note": b"anything"}, {b"ARROW:note": b""}, {}):
         with pq.ParquetWriter(
@@ -49,30 +29,30 @@ def test_text_in_a_table_is_found(folder: Path, path: str) -> None:
         ) as writer:
             writer.write_table(table)
             writer.add_key_value_metadata({**stamps, **more})
-        texts = [f.text for check in attack(folder).checks for f in check.findings]
+        texts = [f.text for check in attack(copy).checks for f in check.findings]
         assert any("carries a stamp" in text for text in texts) == bool(more)
 
 
 @pytest.mark.parametrize("path", TABLES)
 @pytest.mark.parametrize("place", ["before the footer", "between pages"])
-def test_bytes_no_reader_reads_are_found(folder: Path, path: str, place: str) -> None:
+def test_bytes_no_reader_reads_are_found(copy: Small, path: str, place: str) -> None:
     """A Parquet file has room for bytes that nothing points at."""
-    file = folder / path
+    file = copy.folder / path
     data = file.read_bytes()
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     if place == "before the footer":
         file.write_bytes(data[:footer] + b"anything" + data[footer:])
     else:  # the pages written once more, by a table that begins after them
         file.write_bytes(data[:footer] + data[4:footer] + data[footer:])
-    assert found(attack(folder)) & {"V015", "V030", "V100", "V102", "V109"}
+    assert found(attack(copy)) & {"V015", "V030", "V100", "V102", "V109"}
 
 
 @pytest.mark.parametrize("text", ["\nCall 555-0100 for the true counts.\n", " ", "\n"])
-def test_another_readme_is_found(folder: Path, text: str) -> None:
+def test_another_readme_is_found(copy: Small, text: str) -> None:
     """People read README.txt before anything else; what it may say follows from plan and certificate."""
-    with (folder / "README.txt").open("a", encoding="utf-8") as file:
+    with (copy.folder / "README.txt").open("a", encoding="utf-8") as file:
         file.write(text)
-    assert found(attack(folder)) == {"V142"}
+    assert found(attack(copy)) == {"V142"}
 
 
 def test_a_kind_of_invariant_that_is_not_checked_is_no_plan(sound: Small) -> None:
