@@ -80,7 +80,6 @@ if TYPE_CHECKING:
         BoundRule,
         KnownStatistic,
         NeighbourChange,
-        Values,
         ZeroRule,
         analyse_neighbours,
         tighten_bounds,

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         cells_excess,
         constant_loss,
         lower_by_rows,
-        shifts_of,
         upper_laws,
         worst_at,
     )

@@ -38,20 +38,6 @@ class WorstEvent(Generic[Number]):
     excess: Number
 
 
-def shifts_of(points: Sequence[int], sensitivity: int) -> tuple[int, ...]:
-    """List the shifts at which the excess of a density on this partition can be largest.
-
-    All N + 1 points take part: without the right end, events against the last cell are missed.
-
-    Args:
-        points: the partition, increasing, in cell widths, N + 1 of them.
-        sensitivity: cell widths between neighbouring answers, >= 1.
-    """
-    differences = {a - b for a in points for b in points}
-    allowed = {d for d in differences if 0 < abs(d) <= sensitivity}
-    return tuple(sorted(allowed | {sensitivity, -sensitivity}))
-
-
 def worst_at(
     points: Sequence[int], above: Sequence[Number], below: Sequence[Number], growth: Number, shift: int
 ) -> WorstEvent[Number]:

@@ -84,15 +84,6 @@ class Residents:
             kept[lived] = np.add.reduceat(flags, first, dtype=np.int64)
         return replace(self.areas, weights=kept)
 
-    def one_by_one(self) -> Incidence:
-        """Return the same with a pair for each record and item: the slow twin."""
-        covering = np.repeat(np.arange(self.items), np.diff(self.areas.starts))
-        people = np.split(np.arange(self.n_records), np.cumsum(self.counts)[:-1])
-        found = [people[area] for area in self.areas.records]
-        lengths = [len(part) for part in found]
-        records = np.concatenate([*found, np.zeros(0, dtype=np.int64)]).astype(np.int64)
-        return incidence_of_pairs(records, np.repeat(covering, lengths), self.n_records, self.items)
-
 
 Covering = Incidence | Residents
 """What a selection of items reads: public items, private records, and samples of them."""

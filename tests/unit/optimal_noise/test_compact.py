@@ -1,6 +1,7 @@
 """The linear program of the best noise: every event written out, the worst event, lower bounds by weak duality."""
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, pairwise
 
@@ -25,7 +26,6 @@ from topdown.optimal_noise import (
     TableLoss,
     error_costs,
     lower_bound,
-    shifts_of,
     solve_linear_program,
     worst_at,
 )
@@ -260,6 +260,12 @@ def laws(draw):
     masses = [draw(st.lists(st.integers(0, 9), min_size=len(widths), max_size=len(widths))) for _ in "ab"]
     weights = [[Fraction(w, max(1, sum(m))) for w in m] for m in masses]
     return points, *weights, Fraction(draw(st.integers(4, 12)), 4), draw(st.integers(1, 5))
+
+
+def shifts_of(points: Sequence[int], sensitivity: int) -> set[int]:
+    """List the shifts at which the excess of a density on a partition can be largest: all N + 1 points take part."""
+    differences = {a - b for a in points for b in points}
+    return {d for d in differences if 0 < abs(d) <= sensitivity} | {sensitivity, -sensitivity}
 
 
 @settings(max_examples=60, deadline=None)

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         EXAMPLES,
         Example,
         LeafMargins,
-        flat_table,
         implied_by_margins,
         margin_leaf_system,
     )

@@ -86,11 +86,6 @@ def margin_leaf_system(leaves: Sequence[LeafMargins]) -> tuple[System, tuple[str
     return System.of((*MARGIN_CELLS, *names), constraints), names  # type: ignore[arg-type]
 
 
-def flat_table(table: MarginTable) -> tuple[int, int, int, int]:
-    """Return the cells in the order of CELLS."""
-    return (*table[0], *table[1])
-
-
 @dataclass(frozen=True)
 class Example:
     """One worked example.
