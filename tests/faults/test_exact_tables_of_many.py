@@ -77,7 +77,7 @@ def test_solved_again_and_in_another_way(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.fixture(scope="module")
-def parted(tmp_path_factory: pytest.TempPathFactory) -> Small:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Small:
     """Return a sound release: the total of the land in exact.json, those of blocks and counties in tables."""
     rules = (TOP / "invariants" / "toy.toml").read_text() + policies.BLOCKS + policies.COUNTIES
     with pytest.MonkeyPatch.context() as patch:
@@ -86,11 +86,10 @@ def parted(tmp_path_factory: pytest.TempPathFactory) -> Small:
 
 
 @pytest.fixture
-def copy(parted: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
+def copy(copy: Small, monkeypatch: pytest.MonkeyPatch) -> Small:
     """Return a copy to change."""
     list_few(monkeypatch, 1)
-    shutil.copytree(parted.folder, tmp_path / "release")
-    return Small(tmp_path / "release", parted.context, parted.leaves, parted.ledger)
+    return copy
 
 
 def texts(result: Any) -> str:
@@ -269,13 +268,13 @@ def test_a_table_larger_than_it_can_be_is_not_read(copy: Small, monkeypatch: pyt
 
 
 def test_in_sections_each_area_is_compared_with_its_own_number(
-    parted: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sound: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The numbers of a section's areas begin somewhere in the table; one place off would be another town."""
     cut_small(monkeypatch)
     list_few(monkeypatch, 1)
     rules = (TOP / "invariants" / "toy.toml").read_text() + policies.BLOCKS + policies.COUNTIES
-    small = build(tmp_path, parted.leaves, invariants=rules, privacy=CertifiedPrivacy())
+    small = build(tmp_path, sound.leaves, invariants=rules, privacy=CertifiedPrivacy())
     assert (small.folder / "microdata/persons/part-001.parquet").exists()
     assert verify(small.folder).check(EXACT).text == "8 of 8 reproduced"
     monkeypatch.setattr(sys.modules["topdown.verify.check_constraints"], "ANSWERS_AT_ONCE", 2)

@@ -168,30 +168,27 @@ def test_a_release_that_needed_the_failsafe(tmp_path: Path) -> None:
     assert again.verdicts["worse"] + again.verdicts["unjudged"] > 0
 
 
-def test_digest_of_the_records(sound: Small, tmp_path: Path) -> None:
+def test_digest_of_the_records(copy: Small) -> None:
     """Records changed without solve.json must not pass as those the solver reported on."""
-    release = tmp_path / "release"
-    shutil.copytree(sound.folder, release)
+    release = copy.folder
     edit_table(release / PERSONS, lambda rows: rows[0].update(count=rows[0]["count"] + 1))
     reseal(release)
     assert {"V171"} == codes(verify(release), "digests")
 
 
 @pytest.mark.parametrize("name", ["inputs_sha256", "records_sha256"])
-def test_digests_must_be_there(sound: Small, tmp_path: Path, name: str) -> None:
+def test_digests_must_be_there(copy: Small, name: str) -> None:
     """A solve.json without digests would say nothing about which release it is of."""
-    release = tmp_path / "release"
-    shutil.copytree(sound.folder, release)
+    release = copy.folder
     edit_json(release / "solve.json", lambda document: document.pop(name))
     reseal(release)
     assert {"V120"} == codes(verify(release), "solver")
     assert {"V150"} == codes(verify(release), "digests")
 
 
-def test_digest_of_the_inputs(sound: Small, tmp_path: Path) -> None:
+def test_digest_of_the_inputs(copy: Small) -> None:
     """A report of a solve of other measurements must not stand beside these."""
-    release = tmp_path / "release"
-    shutil.copytree(sound.folder, release)
+    release = copy.folder
     path = release / "measurements" / "block" / "part-000.parquet"
     edit_table(path, lambda rows: rows[0].update(answers=[a + 1 for a in rows[0]["answers"]]))
     reseal(release)
@@ -204,10 +201,9 @@ def test_the_digest_is_of_the_table_not_of_the_file(sound: Small) -> None:
     assert stated == records_sha256(sound.leaves) == small_release.records_digest(sound.leaves)
 
 
-def test_an_invented_failsafe(sound: Small, tmp_path: Path) -> None:
+def test_an_invented_failsafe(copy: Small) -> None:
     """solve.json could excuse or accuse areas that the solver never changed; only a second solve can tell."""
-    release = tmp_path / "release"
-    shutil.copytree(sound.folder, release)
+    release = copy.folder
     use = {
         "node": "01",
         "level": "county",
@@ -222,20 +218,18 @@ def test_an_invented_failsafe(sound: Small, tmp_path: Path) -> None:
     assert {"V174"} == codes(verify_and_solve(release))
 
 
-def test_files_that_fail_before_are_not_solved(sound: Small, tmp_path: Path) -> None:
+def test_files_that_fail_before_are_not_solved(copy: Small) -> None:
     """The solver's readers trust files; what the verifier's own refuse must not reach them."""
-    release = tmp_path / "release"
-    shutil.copytree(sound.folder, release)
+    release = copy.folder
     edit_table(release / PERSONS, lambda rows: rows[0].update(geocode="elsewhere"))
     reseal(release)
     result = verify_and_solve(release)
     assert ({"V150"}, False) == (codes(result), result.ok)
 
 
-def test_statistics_that_cannot_be_met_are_a_finding(sound: Small, tmp_path: Path) -> None:
+def test_statistics_that_cannot_be_met_are_a_finding(copy: Small) -> None:
     """What the solver refuses must come out as a finding, not as a traceback."""
-    release = tmp_path / "release"
-    shutil.copytree(sound.folder, release)
+    release = copy.folder
     path = release / "measurements" / "exact.json"
     edit_json(path, lambda document: document["values"][0].update(answers=[[1]]))
     reseal(release)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from topdown.selection import CoverScore
+
 LEDGER = Path("toy") / "ledger" / "persons.jsonl"
 OFFICES = "candidate,geocode\nNorth,1101\nNorth,1102\nSouth,12\nEast,1301\nEast,1302\nWest,1104\n"
 SIDES = (
@@ -22,3 +24,11 @@ def write_candidates() -> None:
     tables = {"offices": OFFICES, "sides": SIDES, "places": PLACES, "centres": centres()}
     for name, text in tables.items():
         Path(f"{name}.csv").write_text(text)
+
+
+def n_covered(data, chosen) -> int:
+    """Return how many records some items cover."""
+    score = CoverScore(data)
+    for item in chosen:
+        score.take(item)
+    return score.covered

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.small_release import canonical
+
 MANIFEST, LEDGER, CERTIFICATE = "manifest.json", "ledger.jsonl", "certificate.json"
 SOLVE, PARTS = "solve.json", ("measurements", "choice")
 GZIP_ENDS = 10  # bytes of a header; a trailer has eight
@@ -115,8 +117,8 @@ def _sealed_again(ledger: Path, swap: dict[str, str]) -> dict[str, str]:
             }
             inner = {key: value for key, value in known.items() if key != "hash"}
             inner |= {} if previous is None else {"prev": previous}
-            text = _compact(inner | {"hash": hashlib.sha256(_compact(inner)).hexdigest()})
-            changed = _compact(known) != raw or (previous is not None and fields["prev"] != previous)
+            text = canonical(inner | {"hash": hashlib.sha256(canonical(inner)).hexdigest()})
+            changed = canonical(known) != raw or (previous is not None and fields["prev"] != previous)
             line = text if changed or known != fields else raw
         except (ValueError, TypeError, KeyError, AttributeError):
             line = raw
@@ -125,10 +127,6 @@ def _sealed_again(ledger: Path, swap: dict[str, str]) -> dict[str, str]:
         lines.append(line)
     ledger.write_bytes(b"\n".join(lines))
     return found
-
-
-def _compact(document: Any) -> bytes:
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _write_manifest(folder: Path) -> None:

@@ -47,12 +47,13 @@ def test_the_tight_example(rate: str, base: str, added: str, removed: str) -> No
     assert max(found.added, found.removed) == lift(p, e, Fraction(0), "add_remove")[0]
 
 
+def mechanism(sample: DataSet, chance: Chance) -> str:
+    """Answer "q" if a record says so, else in one of three cases."""
+    return "q" if "y" in sample or chance.coin(1 / THREE) else "o"
+
+
 def test_replaced_records_are_compared_with_each_other() -> None:
     """Ratios of added records alone say nothing of a record that is replaced."""
-
-    def mechanism(sample: DataSet, chance: Chance) -> str:
-        return "q" if "y" in sample or chance.coin(1 / THREE) else "o"
-
     law = mechanism_laws(mechanism, poisson_sampler(HALF))
     assert worst_replacement(law, ["x", "y"], 0) == 2
     assert lift(HALF, THREE, Fraction(0), "bounded")[0] == 4
@@ -100,9 +101,6 @@ def test_samples_of_a_fixed_size_fail() -> None:
     def one_of(records: DataSet):
         samples = list(combinations(records, 1)) or [()]
         return [(sample, Fraction(1, len(samples))) for sample in samples]
-
-    def mechanism(sample: DataSet, chance: Chance) -> str:
-        return "q" if "y" in sample or chance.coin(1 / THREE) else "o"
 
     assert worst_ratios(mechanism_laws(mechanism, whole_sample), ["x", "y"], 1).added == THREE
     assert worst_ratios(mechanism_laws(mechanism, poisson_sampler(HALF)), ["x", "y"], 1).within(Fraction(2))

@@ -6,6 +6,7 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 
+from tests.helpers.choices import n_covered
 from topdown.privacy import SimulationBits
 from topdown.selection import (
     CoverScore,
@@ -27,14 +28,6 @@ F = Fraction
 def greedy_law(data, k: int, base: Fraction) -> dict:
     """Return the law of k choices on all records."""
     return choice_law(lambda chance: greedy(CoverScore(data), data.items, k, base, chance))
-
-
-def n_covered(data, chosen) -> int:
-    """Return how many records some items cover."""
-    score = CoverScore(data)
-    for item in chosen:
-        score.take(item)
-    return score.covered
 
 
 def lone(items: int, base: float, rounds: int) -> float:

@@ -7,6 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from tests.helpers.choices import n_covered
 from topdown.errors import ConfigError, DataError
 from topdown.privacy import SimulationBits
 from topdown.privacy.accountant import ComposedEvent, DiscreteGaussianEvent, PureDP, ReleaseEvent, flatten
@@ -183,14 +184,6 @@ def test_orders_are_permutations() -> None:
 def best(data, k: int) -> int:
     """Return the most records that k items cover."""
     return max(n_covered(data, chosen) for chosen in combinations(range(data.items), k))
-
-
-def n_covered(data, chosen) -> int:
-    """Return how many records some items cover."""
-    score = CoverScore(data)
-    for item in chosen:
-        score.take(item)
-    return score.covered
 
 
 def test_the_expected_cover_is_near_the_best() -> None:
