@@ -21,7 +21,9 @@ from topdown.resources import load_source
 from topdown.solve import Solved, Tally, TopDownSolver, is_sound, solve_answers, solve_family
 
 SIZES = st.sampled_from([0.0, 0.3, 3.0, 30.0])  # of the noise, against the planned one
-COUNTS, OPEN, LOWER, MEASURED = 14, 15, 16, 17  # among the arguments of `solve_family`
+# Places of arguments of `solve_family`.
+BOUND_OF_CELL, COUNTS = 6, 14
+OPEN, LOWER, MEASURED, FIRST, ANSWERS = 15, 16, 17, 18, 19
 Family = tuple[Any, ...]
 
 
@@ -122,7 +124,6 @@ def changed(family: Family, place: int, value: Any) -> Family:
 def test_what_is_not_certified_is_handed_back(tmp_path: Path) -> None:
     """Whatever the call cannot prove must go the general way, which solves it or says why there is no table."""
     for family in families(tmp_path):
-        n_children = len(family[MEASURED])
         for place, value in {
             "one child": (MEASURED, family[MEASURED][:1]),
             "a child without answers": (MEASURED, family[MEASURED][1:]),
@@ -132,7 +133,20 @@ def test_what_is_not_certified_is_handed_back(tmp_path: Path) -> None:
             "a target out of reach": (10, -1.0),
         }.values():
             assert solve_family(*changed(family, place, value)) is None
-        assert n_children > 1
+        fewer = changed(family, MEASURED, family[MEASURED][:-1])  # the last child is open and has no answers
+        assert solve_family(*changed(fewer, ANSWERS, family[ANSWERS][:-1])) is None
+
+
+def test_a_bound_that_binds_is_handed_back(tmp_path: Path) -> None:
+    """A rounding may keep a bound that its fit breaks: it would be the rounding of another problem's fit."""
+    for family in families(tmp_path):
+        nodes, begins, cells, counts = solve_family(*family)[2:]
+        held = np.zeros_like(family[LOWER])
+        for node, low, high in zip(nodes, begins[:-1], begins[1:], strict=True):
+            bound = family[BOUND_OF_CELL][cells[low:high]]
+            np.add.at(held[node - family[FIRST]], bound[bound >= 0], counts[low:high][bound >= 0])
+        assert held.any()
+        assert solve_family(*changed(family, LOWER, held)) is None
 
 
 def test_a_broken_rounding_is_not_sound() -> None:
