@@ -133,6 +133,9 @@ def test_what_is_not_certified_is_handed_back(tmp_path: Path) -> None:
             "a target out of reach": (10, -1.0),
         }.values():
             assert solve_family(*changed(family, place, value)) is None
+        closed = family[OPEN].copy()
+        closed[family[MEASURED][-1] - family[FIRST]] = False  # the last child has answers all the same
+        assert solve_family(*changed(family, OPEN, closed)) is None
         fewer = changed(family, MEASURED, family[MEASURED][:-1])  # the last child is open and has no answers
         assert solve_family(*changed(fewer, ANSWERS, family[ANSWERS][:-1])) is None
 
