@@ -168,6 +168,7 @@ def distance_persons(
     leave_gap(estimate.reshape(-1), allowed, pointers, sums, rest.reshape(-1))
     square: float = (rest * rest).sum()
     b: float = sqrt(square / smallest)
+    # the distance of `residual_persons` without multipliers of bounds: c = 0, in the same order of arithmetic
     return max(violation, (b + sqrt(b * b)) / 2 / sqrt(smallest))
 
 
