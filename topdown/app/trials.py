@@ -99,6 +99,7 @@ def simulate(
     report_slow_kernels("topdown", report)
     report(Event("simulate", 0, replicates, "replicates"))
     if target is not None:
+        refuse_filled(target)  # once more: it may have been filled since
         write_bytes(target / WARNING_FILE, folder.WARNING.encode("utf-8"))  # the first file there
     errors, solved = ErrorSums(simulation), Tally()
     for replicate in simulation.run(replicates, workers=workers, report=report):
