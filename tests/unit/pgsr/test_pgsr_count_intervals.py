@@ -103,8 +103,8 @@ def test_intervals_have_the_mass_asked_on_average(count, mean, sd, noise, ratio,
         inside = lower, upper
 
 
-@pytest.mark.parametrize("excess", [0.0, 0.5])
-def test_intervals_hold_among_cells_that_hold_groups(excess):
+@pytest.mark.parametrize(("excess", "lacks"), [(0.0, 0.012), (0.5, 0.027)])
+def test_intervals_hold_among_cells_that_hold_groups(excess, lacks):
     """Most cells of rare sizes are empty: an interval that holds 95 of 100 of all held half of those with groups.
 
     Numbers as Poisson has them, of means that are known, or too low by half with the error in the variance: a law of
@@ -119,7 +119,7 @@ def test_intervals_hold_among_cells_that_hold_groups(excess):
         lower, upper = posterior.bounds(np.zeros((1, n), dtype=np.int64), coverage)
         held = (lower[0] <= truth) & (truth <= upper[0])
         assert held.mean() >= float(coverage)
-        assert held[truth > 0].mean() >= float(coverage) - 0.03
+        assert held[truth > 0].mean() >= float(coverage) - lacks
 
 
 def test_a_rare_size_has_the_variance_of_a_whole_number_at_least():
