@@ -39,9 +39,8 @@ from topdown.solve.kernels_shared import (
     worst_violation,
 )
 from topdown.solve.kernels_simplex import is_feasible_flow, network_simplex
+from topdown.solve.rounding.flow_network import NEAR_PERSONS
 from topdown.solve.rounding.kernels_network import laminar_network
-
-NEAR_PERSONS: float = 1.0 + 1e-5  # a count further than this from its estimate is no rounding of it
 
 
 def solve_family(
@@ -253,12 +252,13 @@ def is_sound(
 ) -> bool:
     """Tell whether a rounding keeps every constraint and is one of its estimate, as `rounding.check_rounding` does."""
     n, m = rounded.shape[0], rounded.shape[1]
+    near: float = NEAR_PERSONS
     held: IntTableOut = np.zeros((lower.shape[0], m), dtype=np.int64)
     for i in range(n):
         total: Whole = 0
         for j in range(m):
             r = rounded[i, j]
-            if r < 0 or (r > 0 and not allowed[i, j]) or not abs(r - estimate[i, j]) <= NEAR_PERSONS:
+            if r < 0 or (r > 0 and not allowed[i, j]) or not abs(r - estimate[i, j]) <= near:
                 return False
             total += r
             if bound[i] >= 0:

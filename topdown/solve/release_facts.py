@@ -42,7 +42,7 @@ from topdown.solve.rounding.chain import (
 )
 from topdown.solve.rounding.flow_network import SNAP, UNIT
 
-OfEveryFamily = tuple[Ints, Ints, Floats, Ints, Ints, Ints, Ints, Ints, Ints, float, float, float, float]
+FamilyArguments = tuple[Ints, Ints, Floats, Ints, Ints, Ints, Ints, Ints, Ints, float, float, float, float]
 
 
 @final
@@ -84,7 +84,7 @@ class LevelModel:
         return frozenset(step.table for step in self.passes if self.tells_apart(step, slice(None)))
 
     @cached_property
-    def one_call(self) -> OfEveryFamily | None:
+    def family_arguments(self) -> FamilyArguments | None:
         """What `solve_family` takes of the level; None where it cannot: it knows one pass and lower bounds only."""
         if len(self.passes) > 1 or len(self.comparisons) or isinstance(self.positions, NoFlow):
             return None

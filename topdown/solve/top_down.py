@@ -159,7 +159,7 @@ class TopDownSolver(TreeSolver):
     def _in_one_call(self, depth: int, parent: Node, tally: Tally) -> list[Node] | None:
         """Return the children of a small family that nothing binds but what holds by itself; None for another."""
         level, numbers = self.facts.levels[depth + 1], self.facts.constraints.numbers
-        if level.one_call is None or self.backend != "admm" or len(parent.cells) > SMALL_ROWS:
+        if level.family_arguments is None or self.backend != "admm" or len(parent.cells) > SMALL_ROWS:
             return None
         first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2].tolist()
         if numbers.exact[depth + 1].shape[1] or len(parent.cells) ** 2 * (last - first) > SMALL:
@@ -168,7 +168,7 @@ class TopDownSolver(TreeSolver):
         if not isinstance(objective, OwnObjective):
             return None
         found = solve_family(
-            *level.one_call,
+            *level.family_arguments,
             parent.cells,
             parent.counts,
             np.ascontiguousarray(numbers.open[depth + 1][first:last]),

@@ -75,6 +75,7 @@ UNIT = 1_000_000  # integer cost of one person of error
 
 
 SNAP = 1e-6  # closer to a whole number than this counts as whole
+NEAR_PERSONS = 1 + 1e-5  # a count further than this from its estimate is no rounding of it
 
 
 def whole_parts(problem: RoundingProblem) -> tuple[Ints, Floats]:

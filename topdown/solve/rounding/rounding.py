@@ -18,7 +18,7 @@ from topdown.errors import InternalError, NoSplitError
 from topdown.solve.backends.scipy_programs import RoundingProgram, UndecidedError
 from topdown.solve.flows import is_feasible, is_optimal, minimum_cost_flow
 from topdown.solve.group_constraints import RowGroups, occurring, signed_classes
-from topdown.solve.rounding.flow_network import RoundingProblem, build_network, whole_parts
+from topdown.solve.rounding.flow_network import NEAR_PERSONS, RoundingProblem, build_network, whole_parts
 
 MAX_CUTS = 500
 
@@ -181,7 +181,7 @@ def _by_flow(problem: RoundingProblem) -> Rounded:
 def check_rounding(problem: RoundingProblem, counts: Ints) -> None:
     """Re-check a rounding in integers; InternalError names the broken constraint."""
     broken = broken_constraint(problem, counts)
-    if not broken and problem.is_flow and (np.abs(counts - problem.estimate) > 1 + 1e-5).any():
+    if not broken and problem.is_flow and (np.abs(counts - problem.estimate) > NEAR_PERSONS).any():
         broken = "a count more than one away from its estimate"
     if broken:
         raise InternalError(f"rounding left {broken}", code="X003")
