@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         dhc_paths,
         pair_composition,
         parse_rhos,
-        path_law,
         release_path,
         worst_epsilon,
     )
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
         precision,
         quotient,
     )
-    from topdown.privacy.accountant.path_pairs import PathPairs
     from topdown.privacy.accountant.trade_off import trade_off_from_deltas
     from topdown.privacy.accountant.whole_loss import BOUND_METHOD, WholeLoss
 

@@ -22,8 +22,6 @@ from itertools import combinations_with_replacement
 from topdown.errors import ConfigError
 from topdown.formats.common import USUAL_NEIGHBOURS, Neighbours
 from topdown.privacy.accountant.composition import DIGITS, Composition
-from topdown.privacy.accountant.gaussian_loss import LossDistribution
-from topdown.privacy.accountant.path_pairs import PathPairs
 from topdown.privacy.exact_values import Enclosure, Exact, Threshold, delta_of, rational
 from topdown.privacy.relation import REPLACED, Relation, stated_changes
 from topdown.privacy.statement import Document, accuracy_percent, usual_conversions
@@ -68,11 +66,6 @@ def pair_composition(one: ReleasePath, two: ReleasePath) -> Composition:
     return Composition.of((1 / r, 1, n) for r, n in (*one.budgets, *two.budgets))
 
 
-def path_law(path: ReleasePath) -> LossDistribution:
-    """Return the loss of moving one count of each measurement of a path."""
-    return Composition.of((1 / r, 1, n) for r, n in path.budgets).law
-
-
 def all_pairs(paths: Sequence[ReleasePath]) -> list[tuple[ReleasePath, ReleasePath]]:
     """Return every unordered pair, a path with itself included; paths with equal budgets count once."""
     if not paths:
@@ -89,20 +82,20 @@ def worst_epsilon(paths: Sequence[ReleasePath], deltas: Iterable[Threshold]) -> 
     Every pair's delta is enclosed at the epsilon of one pair; the pair with the largest is inverted; every other pair
     whose certified delta at that epsilon is below the target cannot be worse, and the few left are inverted too.
     """
-    pairs = [(one.name, two.name) for one, two in all_pairs(paths)]
-    sums = PathPairs([path_law(one) for one, two in all_pairs(paths) if one is two])
-    return [_worst_pair(pairs, sums, delta_of(d)) for d in deltas]
+    pairs = {(one.name, two.name): pair_composition(one, two) for one, two in all_pairs(paths)}
+    return [_worst_pair(pairs, delta_of(d)) for d in deltas]
 
 
-def _worst_pair(pairs: list[Pair], sums: PathPairs, target: Fraction) -> WorstPair:
-    mark = sums.composition(0).epsilon(target).lower
-    top = int(sums.deltas([mark])[0][:, 0].argmax())
-    name, best = pairs[top], sums.composition(top).epsilon(target)
-    for i, upper in enumerate(sums.deltas([best.lower])[1][:, 0].tolist()):
-        if i == top or Fraction(upper) < target:
+def _worst_pair(pairs: Mapping[Pair, Composition], target: Fraction) -> WorstPair:
+    mark = next(iter(pairs.values())).epsilon(target).lower
+    top = name = max(pairs, key=lambda pair: pairs[pair].delta_arrays([mark])[0][0])
+    best = pairs[top].epsilon(target)
+    at = best.lower
+    for pair, composition in pairs.items():
+        if pair == top or Fraction(composition.delta_arrays([at])[1][0]) < target:
             continue
-        found = sums.composition(i).epsilon(target)
-        name = pairs[i] if found.lower > best.lower else name
+        found = composition.epsilon(target)
+        name = pair if found.lower > best.lower else name
         method = best.method if best.lower >= found.lower else found.method
         best = Enclosure(max(best.lower, found.lower), max(best.upper, found.upper), method)
     return WorstPair(target, best, name)

@@ -282,16 +282,12 @@ class Quadrature:
         load = load[None, :] + per_group * theta[:, None] * spectrum.travel
         mass = size * (spectrum.size * weight)
         error = (mass * (ROUNDING * load + spectrum.unseen)).sum(axis=1) * (1 + 1e-6) + left_out
-        return scaled_sums(value, error, theta, origin, float(law.half), spectrum.log_norm)
-
-
-def scaled_sums(
-    value: Floats, error: Floats, theta: Floats, origin: Floats, half: float, log_norm: float
-) -> Sums:
-    """Return sums in units of exp(theta**2 R - theta x0), R = half, x0 = origin, with the rounding of that unit."""
-    log_scale = theta * theta * half - theta * origin
-    log_error = 4 * ROUNDING * (theta * theta * half + theta * np.abs(origin) + 4 + abs(log_norm))
-    return Sums(log_scale, value, error, log_error)
+        half = float(law.half)
+        log_scale = theta * theta * half - theta * origin
+        log_error = (
+            4 * ROUNDING * (theta * theta * half + theta * np.abs(origin) + 4 + abs(spectrum.log_norm))
+        )
+        return Sums(log_scale, value, error, log_error)
 
 
 def lattice_kernel(

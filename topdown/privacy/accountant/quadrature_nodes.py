@@ -8,7 +8,6 @@ of one period, once bounded, bounds every later period (PROOF.md, lemma 5).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -133,27 +132,6 @@ def _energy_at(angle: NDArray[np.float64], variance: NDArray[np.float64] | float
     """Return -ln of the bound of one coordinate's modulus (PROOF.md, lemma 2)."""
     wrapped = np.log1p(2.02 * np.exp((-2 * math.pi) * variance * (math.pi - angle)))
     return np.maximum(0.5 * variance * angle * angle - wrapped, 0.0)
-
-
-def node_energies(
-    laws: Sequence[LossDistribution], period: Fraction, index: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return for every law a lower bound of E = -ln |phi| at the nodes `index` of one period, shape [laws, nodes].
-
-    Groups that laws have in common are evaluated once.
-    """
-    known: dict[tuple[int, int, int], NDArray[np.float64]] = {}
-    energy = np.zeros((len(laws), len(index)))
-    for row, law in zip(energy, laws, strict=True):
-        for group in law.groups:
-            if group.variance < SMALLEST_PRUNED:
-                continue
-            key = (*group.variance.as_integer_ratio(), group.shift)
-            if key not in known:
-                angle = TWO_PI * np.abs(centred_turns(index, group.weight / period))
-                known[key] = _energy_at(angle, float(group.variance)) * (1 - OUTWARD)
-            row += group.count * known[key]
-    return energy
 
 
 _MOST_PEAKS = 1500
