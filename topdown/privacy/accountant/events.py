@@ -9,7 +9,8 @@ their mixture of geometric and pure-DP events.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -478,41 +479,59 @@ def deltas_above(
     """
     points, width = [epsilon_of(e) for e in epsilons], positive(step, "step")
     reach = math.ceil((max(points) + positive(spare, "spare")) / width)
-    total: LatticeMasses | None = None
     with precision(BALL_BITS) as flint:
-        for event, count in parts:
-            power = power_of_masses(flint, finite_on_lattice(flint, event, width, reach), count, reach)
-            total = power if total is None else product_of_masses(flint, total, power, reach)
+        total = composed_on_lattice(flint, parts, width, reach)
         if total is None:
             raise ConfigError("no event spends anything", code="A007", fix="give at least one event")
         return [_delta(flint, total, at, width) for at in points]
 
 
-def finite_on_lattice(flint: Any, event: FiniteLoss, step: Fraction, reach: int) -> LatticeMasses:
-    """Return the masses of one event, split between neighbouring points of the lattice."""
-    masses: dict[int, int] = {}
-    infinite = 0
-    for p, q in event.outcomes:
-        if not p:
-            continue
-        if not q:
-            infinite += rounded_up(p)
-            continue
-        for place, mass in _binary_split(flint, p, q, step, reach):
+def composed_on_lattice(
+    flint: Any, parts: Iterable[tuple[Geometric | FiniteLoss, int]], step: Fraction, reach: int
+) -> LatticeMasses | None:
+    """Return the masses of events, each composed so often, in a window up to `reach` steps; None of no event."""
+    total: LatticeMasses | None = None
+    for event, count in parts:
+        masses, infinite = Counter[int](), 0
+        for place, mass in _split_losses(flint, event, step, reach):
             if place is None:
                 infinite += mass
             else:
-                masses[place] = masses.get(place, 0) + mass
-    first = min(masses, default=0)
-    row = [0] * (max(masses, default=0) - first + 1)
-    for place, mass in masses.items():
-        row[place - first] = mass
-    return LatticeMasses(first, flint.fmpz_poly(row), min(infinite, WHOLE))
+                masses[place] += mass
+        first = min(masses, default=0)
+        row = [masses[place] for place in range(first, max(masses, default=0) + 1)]
+        one = LatticeMasses(first, flint.fmpz_poly(row), min(infinite, WHOLE))
+        power = _power_of_masses(flint, one, count, reach)
+        total = power if total is None else _product_of_masses(flint, total, power, reach)
+    return total
 
 
-def _binary_split(
-    flint: Any, p: Fraction, q: Fraction, step: Fraction, reach: int
-) -> list[tuple[int | None, int]]:
+SplitMass = tuple[int | None, int]  # a point of the lattice, None for an infinite loss, and a mass there
+
+
+def _split_losses(
+    flint: Any, event: Geometric | FiniteLoss, step: Fraction, reach: int
+) -> Iterator[SplitMass]:
+    """Yield the masses of one event, each loss split between neighbouring points of the lattice."""
+    if isinstance(event, Geometric):
+        for (loss, _), mass in geometric_losses(flint, event).items():
+            # masses a at low and b at high, a + b = p and a e^-low + b e^-high = p e^-loss: both probabilities stay
+            low = math.floor(loss / step)
+            share = (1 - _power_of_e(flint, low * step - loss)) / (1 - _power_of_e(flint, -step))
+            at_high = max(ends(mass * share)[1], Fraction(0)) if low * step != loss else Fraction(0)
+            at_low = ends(mass * (1 - share))[1] if at_high else ends(mass)[1]
+            for place, part in ((low, at_low), (low + 1, at_high)):
+                if part > 0:
+                    yield None if place > reach else max(place, -reach), rounded_up(part)
+        return
+    for p, q in event.outcomes:
+        if p and not q:
+            yield None, rounded_up(p)
+        elif p:
+            yield from _binary_split(flint, p, q, step, reach)
+
+
+def _binary_split(flint: Any, p: Fraction, q: Fraction, step: Fraction, reach: int) -> list[SplitMass]:
     """Split an outcome between two points of the lattice so that both its probabilities are kept; (point, mass).
 
     Args:
@@ -551,21 +570,21 @@ def rounded_up(mass: Fraction) -> int:
     return -(-mass.numerator * WHOLE // mass.denominator)
 
 
-def power_of_masses(flint: Any, one: LatticeMasses, count: int, reach: int) -> LatticeMasses:
+def _power_of_masses(flint: Any, one: LatticeMasses, count: int, reach: int) -> LatticeMasses:
     """Compose equal ones, `count` of them."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ConfigError(f"count is {count!r}", code="A010", fix="give a whole number of repetitions")
     total: LatticeMasses | None = None
     while True:
         if count & 1:
-            total = one if total is None else product_of_masses(flint, total, one, reach)
+            total = one if total is None else _product_of_masses(flint, total, one, reach)
         count >>= 1
         if not count:
             return total or one
-        one = product_of_masses(flint, one, one, reach)
+        one = _product_of_masses(flint, one, one, reach)
 
 
-def product_of_masses(flint: Any, one: LatticeMasses, two: LatticeMasses, reach: int) -> LatticeMasses:
+def _product_of_masses(flint: Any, one: LatticeMasses, two: LatticeMasses, reach: int) -> LatticeMasses:
     """Compose two: sums of losses, moved up into the window or to infinity."""
     row = [-((-int(c)) >> UNIT_BITS) for c in (one.finite * two.finite).coeffs()]
     first = one.first + two.first
@@ -587,26 +606,3 @@ def _delta(flint: Any, total: LatticeMasses, epsilon: Fraction, step: Fraction) 
         if loss > epsilon:
             found += int(mass) * (1 - _power_of_e(flint, epsilon - loss))
     return min(ends(found)[1] / WHOLE + Fraction(total.infinite, WHOLE), Fraction(1))
-
-
-def geometric_on_lattice(flint: Any, event: Geometric, step: Fraction, reach: int) -> LatticeMasses:
-    """Return the masses of a count in geometric noise, each split between neighbouring points of the lattice.
-
-    Masses a at low and b at high, a + b = p and a e^-low + b e^-high = p e^-loss: both probabilities stay.
-    """
-    masses: dict[int, int] = {}
-    infinite = 0
-    for (loss, _), mass in geometric_losses(flint, event).items():
-        low = math.floor(loss / step)
-        share = (1 - _power_of_e(flint, low * step - loss)) / (1 - _power_of_e(flint, -step))
-        at_high = max(ends(mass * share)[1], Fraction(0)) if low * step != loss else Fraction(0)
-        at_low = ends(mass * (1 - share))[1] if at_high else ends(mass)[1]
-        for place, part in ((low, at_low), (low + 1, at_high)):
-            if place > reach:
-                infinite += rounded_up(part)
-            elif part > 0:
-                here = max(place, -reach)
-                masses[here] = masses.get(here, 0) + rounded_up(part)
-    first = min(masses, default=0)
-    row = [masses.get(place, 0) for place in range(first, max(masses, default=0) + 1)]
-    return LatticeMasses(first, flint.fmpz_poly(row), min(infinite, WHOLE))

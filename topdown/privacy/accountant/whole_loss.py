@@ -29,12 +29,9 @@ from topdown.privacy.accountant.events import (
     PureDP,
     Repeated,
     Simple,
+    composed_on_lattice,
     exp_ends,
-    finite_on_lattice,
-    geometric_on_lattice,
     negligible_from,
-    power_of_masses,
-    product_of_masses,
     rounded_up,
 )
 from topdown.privacy.accountant.finite_losses import (
@@ -330,16 +327,10 @@ def _lattice_loss(whole: WholeLoss, step: Fraction, total: Fraction, spare: Frac
     top, events = math.ceil(total / step), _beside_gaussian(whole)
     # each loss may go up by a step: what has a pure epsilon is never moved out of the window
     reach = math.ceil((whole.pure_epsilon + whole.own_epsilon + spare) / step) + sum(n for _, n in events)
-    made: LatticeMasses | None = None
     with precision(BALL_BITS) as flint:
-        for event, count in events:
-            if isinstance(event, Geometric):
-                one = geometric_on_lattice(flint, event, step, reach)
-            else:
-                one = finite_on_lattice(flint, event, step, reach)
-            power = power_of_masses(flint, one, count, reach)
-            made = power if made is None else product_of_masses(flint, made, power, reach)
-        made = made or LatticeMasses(0, flint.fmpz_poly([WHOLE]), 0)
+        made = composed_on_lattice(flint, events, step, reach) or LatticeMasses(
+            0, flint.fmpz_poly([WHOLE]), 0
+        )
         masses = tuple(int(c) for c in made.finite.coeffs())
         least, most = -(made.first + len(masses) - 1), top - made.first
         beyond = _deltas_of_gaussian(whole.gaussian, least, most - least + 1, step)
