@@ -46,7 +46,6 @@ SMALLEST_ALPHA = Fraction(1, 10**280)
 _MOST_PEAKS = 200_000
 _MOST_POINTS = 2**46  # the sieve counts nodes in whole numbers below 2**50
 _SMALLEST_LOG = -640.0
-_SECOND_NATS, _SECOND_NODES = 37.0, 5_000
 _MOST_STEPS = 250_000
 _MOST_CURVE = 600_000
 _FLOAT_VARIANCES = (Fraction(1, 10**6), Fraction(10**18))
@@ -56,22 +55,6 @@ _FLOAT_COUNT = 10**13
 
 Engine = Quadrature | BallQuadrature | LatticeFft | atoms.Atoms | PaperSieve | Bounds
 """What encloses delta at exact epsilons; `method` is its name, with what is said of its results."""
-
-
-def second_opinion(law: LossDistribution) -> Quadrature:
-    """Return a float64 engine with other, fewer nodes than the one `choose` would take: quick to set up.
-
-    Raises: EngineLimitError where few nodes are not enough, with lattice and without.
-    """
-    few = _lattice_points(law) <= _MOST_POINTS
-    for lattice in (True, False) if few else (False,):
-        found = Quadrature(law, lattice=lattice, nats=_SECOND_NATS, limit=_SECOND_NODES)
-        try:
-            _ = found.spectrum
-        except EngineLimitError:
-            continue
-        return found
-    raise EngineLimitError("too many nodes for a second opinion", fix='use engine "auto"')
 
 
 _MAKERS: dict[str, Callable[[LossDistribution, int], Engine]] = {
@@ -84,10 +67,9 @@ _MAKERS: dict[str, Callable[[LossDistribution, int], Engine]] = {
     "ball-free": lambda law, digits: BallQuadrature(law, digits, lattice=False),
     "sieve": lambda law, _: PaperSieve(law),
     "bounds": lambda law, _: Bounds(law),
-    "second": lambda law, _: second_opinion(law),
 }
 ENGINES = ("auto", *_MAKERS)
-_WITHOUT_LATTICE = ("free", "ball-free", "bounds", "second")
+_WITHOUT_LATTICE = ("free", "ball-free", "bounds")
 
 
 def build_engine(name: str, law: LossDistribution, digits: int) -> Engine:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -177,16 +177,10 @@ class Quadrature:
     Args:
         law: the composition.
         lattice: sum over the lattice of the loss (True) or use the lattice-free kernel (False, delta only).
-        nats: ln(1 / tolerance) of what the window leaves out; another value gives other nodes.
-        limit: most nodes, if less than the window allows; EngineLimitError above.
     """
 
-    def __init__(
-        self, law: LossDistribution, *, lattice: bool = True, nats: float = _NATS, limit: int | None = None
-    ) -> None:
-        self.law = law
-        self.lattice = lattice
-        self.nats, self.limit = nats, limit
+    def __init__(self, law: LossDistribution, *, lattice: bool = True) -> None:
+        self.law, self.lattice = law, lattice
 
     @property
     def method(self) -> str:
@@ -204,9 +198,7 @@ class Quadrature:
     @cached_property
     def window(self) -> Window:
         """Nodes of the rule."""
-        make = lattice_window if self.lattice else open_window
-        found = make(self.law, self.nats)
-        return found if self.limit is None else replace(found, limit=min(self.limit, found.limit))
+        return (lattice_window if self.lattice else open_window)(self.law, _NATS)
 
     @cached_property
     def spectrum(self) -> Spectrum:
