@@ -1,4 +1,4 @@
-"""Time to make a certified law, beside the bare linear program that it rests on, and draws a second.
+"""Time to make a certified law, beside the bare linear program that it rests on.
 
 Run: `pytest bench/bench_optimal_noise.py -s -p no:cacheprovider`. Ratios are of one run on one machine.
 """
@@ -18,14 +18,10 @@ from topdown.optimal_noise import (
     NoiseRequest,
     Promise,
     Square,
-    WeightSampler,
-    draw_by_inversion,
     error_costs,
     linear_programs,
     optimal_law,
 )
-from topdown.privacy import AesBits, Sampler
-from topdown.privacy.laws import TwoSidedGeometric
 
 CASES = [(e, d, s) for e in ("1/2", "1", "2") for d in ("1e-6", "1e-3", "1e-1") for s in (1, 2)]
 
@@ -70,15 +66,3 @@ def test_sensitivity_four() -> None:
         f"\nsensitivity 4, epsilon 1/10, delta 1e-6: {whole:.2f} s, {whole / bare:.1f} times the bare program"
     )
     assert whole < max(1.0, 4 * bare)
-
-
-def test_draws_a_second() -> None:
-    """The sampler of whole weights beside the one of geometric noise, and its slow twin."""
-    law, source = optimal_law(ask("1", "1e-6", 2)), AesBits()
-    fast = 10**6 / seconds(lambda: WeightSampler(law, source).draw(10**6))
-    other = 10**6 / seconds(lambda: Sampler(TwoSidedGeometric(Fraction(1)), source).draw(10**6))
-    slow = 2000 / seconds(lambda: [draw_by_inversion(law, source) for _ in range(2000)])
-    print(
-        f"\n{fast / 1e6:.1f} million draws a second: {fast / other:.3f} of geometric noise, {fast / slow:.0f} twins"
-    )
-    assert fast > 5 * slow

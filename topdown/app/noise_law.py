@@ -32,7 +32,6 @@ from topdown.optimal_noise import (
     Promise,
     RealNoise,
     RealQuestion,
-    WeightSampler,
     default_cells,
     parse_loss,
     sandwich,
@@ -187,10 +186,9 @@ class Noise:
         """
         bits = SimulationBits(seed, ("noise",))
         match self.law:
-            case OptimalLaw():
-                drawn = WeightSampler(self.law, bits).draw(n)
-            case RealNoise():
-                drawn = np.array([self.law.law.draw(bits) for _ in range(n)], dtype=np.int64)
+            case OptimalLaw() | RealNoise():
+                law = self.law if isinstance(self.law, OptimalLaw) else self.law.law
+                whole = np.array([law.draw(bits) for _ in range(n)], dtype=np.int64)
             case DiscreteGaussian() | TwoSidedGeometric():
                 if self.law.is_too_wide:
                     raise ConfigError(
@@ -198,8 +196,7 @@ class Noise:
                         code="C346",
                         fix="give a variance of at most 2^54 squared units, or a scale of at most 2^24 of them",
                     )
-                drawn = Sampler(self.law, bits).draw(n)
-        whole = drawn.astype(np.int64)
+                whole = Sampler(self.law, bits).draw(n).astype(np.int64)
         return whole if self.width is None else whole * float(self.width)
 
     def counts(self) -> NoisyCounts:

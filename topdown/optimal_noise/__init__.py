@@ -82,6 +82,5 @@ if TYPE_CHECKING:
         upper_law,
     )
     from topdown.optimal_noise.splits import epsilon_needed, shared_noise
-    from topdown.optimal_noise.weight_sampler import WeightSampler, draw_by_inversion
 
 __getattr__ = lazy_face(__name__, __file__)

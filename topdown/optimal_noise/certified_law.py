@@ -6,13 +6,16 @@ Whoever holds an `OptimalLaw` holds one that was checked.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 
 from topdown.errors import CertificateError
 from topdown.optimal_noise.noise_request import ErrorLoss, NoiseRequest
+from topdown.privacy import BitSource
 
 _BITS = 160
 
@@ -205,6 +208,14 @@ class OptimalLaw:
         """Return the probability of a value."""
         k = value - self.first
         return Fraction(self.weights[k], 1 << self.bits) if 0 <= k < len(self.weights) else Fraction(0)
+
+    @cached_property
+    def _sums(self) -> tuple[int, ...]:
+        return tuple(accumulate(self.weights))
+
+    def draw(self, bits: BitSource) -> int:
+        """Draw one value by inversion, with bits / 8 bytes of the source; the law is exact."""
+        return self.first + bisect_right(self._sums, int.from_bytes(bits.read(self.bits // 8), "big"))
 
     def delta(self, epsilon: Fraction) -> Fraction:
         """Return the delta that the law needs at another epsilon, rounded up by a part in 10^40."""

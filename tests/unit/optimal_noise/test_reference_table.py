@@ -4,25 +4,21 @@ import math
 from fractions import Fraction
 from itertools import product
 
-import numpy as np
 import pytest
 
 from topdown.optimal_noise import (
     Absolute,
     NoiseRequest,
-    Pinball,
     Promise,
     Square,
-    WeightSampler,
     baselines,
-    draw_by_inversion,
     epsilon_needed,
     least_tails,
     masses_of,
     optimal_law,
     shared_noise,
 )
-from topdown.privacy import AesBits, BitSource, SimulationBits
+from topdown.privacy import BitSource
 from topdown.privacy.accountant import FiniteLoss, Mixture, Repeated
 
 # epsilon delta sensitivity | l1: optimum, truncated geometric, its best, discrete Gaussian, delta 0
@@ -175,39 +171,13 @@ class Chosen(BitSource):
         return taken
 
 
-@pytest.mark.parametrize("loss", [Absolute(), Pinball(Fraction(3), Fraction(1))])
-def test_fast_and_slow_draw_the_same(loss: object) -> None:
-    """The same bytes must give the same outcomes, or one of the two samples another law."""
-    law = optimal_law(NoiseRequest((Promise(Fraction(1), Fraction(1, 1000)),), 2, loss))
-    fast = WeightSampler(law, SimulationBits(3)).draw(3000)
-    source = SimulationBits(3)
-    assert [draw_by_inversion(law, source) for _ in range(3000)] == fast.tolist()
-
-
 def test_the_ends_of_every_weight() -> None:
-    """A number at a cumulative weight belongs to the next value; the high 64 bits alone cannot tell."""
+    """A number at a cumulative weight belongs to the next value; a number of bytes that depends on it would show."""
     numbers, outcomes, total = [], [], 0
     for k, weight in enumerate(LAW.weights):
         numbers += [total, total + weight - 1]
         outcomes += [LAW.first + k] * 2
         total += weight
-    assert outcomes == WeightSampler(LAW, Chosen(numbers)).draw(len(numbers)).tolist()
     source = Chosen(numbers)
-    assert outcomes == [draw_by_inversion(LAW, source) for _ in numbers]
-
-
-def test_every_draw_takes_sixteen_bytes() -> None:
-    """A number of bytes that depends on the outcome would show in the time it takes."""
-    source = Chosen(list(range(10)))
-    drawn = WeightSampler(LAW, source).draw(10)
-    assert source.n_read == 160
-    assert drawn.dtype == np.int32
-    assert WeightSampler(LAW, AesBits()).draw(0).size == 0
-
-
-def test_wrong_sources_are_refused() -> None:
-    """Bytes of an unknown source may be anything; a seeded one marks what it draws."""
-    with pytest.raises(TypeError):
-        WeightSampler(LAW, None)
-    assert WeightSampler(LAW, AesBits()).is_release
-    assert not WeightSampler(LAW, SimulationBits(1)).is_release
+    assert outcomes == [LAW.draw(source) for _ in numbers]
+    assert source.n_read == 16 * len(numbers)
