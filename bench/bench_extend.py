@@ -27,12 +27,12 @@ from threadpoolctl import threadpool_limits
 from bench.bench_rhode_island import tree_bytes
 from bench.bench_solve import cpu_seconds
 from bench.extend_peers import by_milp, explicit, loss
+from tests.oracles.quadratic_solvers import by_clarabel, by_piqp
 from tests.oracles.solver_twins import rounding_cost
 from topdown.measure import evaluate
 from topdown.plan import load_context
 from topdown.practice.synth import synth
 from topdown.solve import ListedAnswers, Tally
-from topdown.solve.backends.quadratic_solvers import _clarabel, _piqp
 from topdown.solve.extend import extension_solver as descend
 from topdown.solve.extend import find_patterns
 from topdown.solve.least_squares import Problem, solve
@@ -158,7 +158,7 @@ def test_least_squares_beside_generic_solvers(
             line = f"  {level:<12} {entries:>8,} entries  ours {ours * 1e3:9.1f} ms"
             standard = explicit(problem) if entries <= MOST_PIQP else None
             mine = loss(problem, solve(problem)[0].z)
-            for name, peer, most in (("piqp", _piqp, MOST_PIQP), ("clarabel", _clarabel, MOST_ENTRIES)):
+            for name, peer, most in (("piqp", by_piqp, MOST_PIQP), ("clarabel", by_clarabel, MOST_ENTRIES)):
                 if standard is not None and entries <= most:
                     start = time.process_time()
                     found = peer(standard)[0]

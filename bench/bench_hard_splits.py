@@ -31,7 +31,7 @@ from topdown.model import Histogram
 from topdown.plan import PublicContext, prepare
 from topdown.practice.synth import synth
 from topdown.solve import Node, Tally, make_top_down_solver
-from topdown.solve.least_squares import TARGET_PERSONS, Problem, solve, solve_with
+from topdown.solve.least_squares import TARGET_PERSONS, Problem, solve
 
 LEVELS = ("state", "county", "tract", "block_group")
 SETTINGS = (
@@ -114,10 +114,10 @@ def solve_draw(draw: int, keep: Path | None) -> list[Line]:
     problems: list[bytes] = []  # before they were solved, without what a solve keeps
     entries: list[int] = []
 
-    def timed(name: str, problem: Problem) -> Any:
+    def timed(problem: Problem) -> Any:
         problems.append(pickle.dumps(problem))
         entries.append(int(problem.allowed.sum()))
-        found = solve_with(name, problem)
+        found = solve(problem)
         done.append((least_seconds(problems[-1]), found[0].iterations, found[1]))
         return found
 
@@ -132,7 +132,7 @@ def solve_draw(draw: int, keep: Path | None) -> list[Line]:
         done.clear()
 
     done: list[tuple[float, int, float]] = []
-    with patch("topdown.solve.top_down.solve_with", timed), threadpool_limits(limits=1):
+    with patch("topdown.solve.split_estimate.solve", timed), threadpool_limits(limits=1):
         if draw % ROOT_EVERY == ROOT_EVERY - 1:
             solver.root(Tally())
             note("root")

@@ -17,12 +17,13 @@ from threadpoolctl import threadpool_limits
 
 from tests.oracles import networkx_flow
 from tests.oracles import solver_twins as reference
+from tests.oracles.quadratic_solvers import solve_with
 from topdown.inputs import read_table, text_columns
 from topdown.model import Histogram
 from topdown.plan import PublicContext, prepare
 from topdown.practice.synth import synth
 from topdown.solve import Tally, gram, make_top_down_solver, minimum_cost_flow, project_segments
-from topdown.solve.least_squares import Problem, solve_with
+from topdown.solve.least_squares import Problem, solve
 from topdown.solve.rounding import RoundingProblem, build_network, round_by_milp, rounding, whole_parts
 from topdown.solve.rounding.flow_network import RoundingNetwork
 
@@ -69,7 +70,7 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Proble
     seen: list[object] = []
     round_table = rounding.round_table
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(limits=1):
-        patch.setattr("topdown.solve.top_down.solve_with", lambda n, p: (seen.append(p), solve_with(n, p))[1])
+        patch.setattr("topdown.solve.split_estimate.solve", lambda p: (seen.append(p), solve(p))[1])
         patch.setattr("topdown.solve.top_down.round_table", lambda r: (seen.append(r), round_table(r))[1])
         descent, tally = (
             make_top_down_solver(context, targets, {"state": targets.tables[0].totals()}),
@@ -101,7 +102,7 @@ def test_least_squares_beside_generic_solvers(problems: dict[str, tuple[Problem,
     print()
     with threadpool_limits(limits=1):
         for level, (problem, _) in problems.items():
-            ours = cpu_seconds(lambda p=problem: solve_with("admm", p))
+            ours = cpu_seconds(lambda p=problem: solve(p))
             line = f"  {level:<12} {problem.allowed.size:>7,} variables  admm {ours * 1e3:8.2f} ms"
             for name in ("piqp", "clarabel"):
                 if problem.allowed.size <= 3000:

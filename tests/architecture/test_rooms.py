@@ -58,9 +58,9 @@ EDGE_ONLY = {
     "duckdb",
 }
 ADAPTERS = {
-    "gurobipy": {"topdown/solve/backends/quadratic_solvers.py"},
-    "piqp": {"topdown/solve/backends/quadratic_solvers.py"},
-    "clarabel": {"topdown/solve/backends/quadratic_solvers.py"},
+    "gurobipy": {"tests/oracles/quadratic_solvers.py"},
+    "piqp": {"tests/oracles/quadratic_solvers.py"},
+    "clarabel": {"tests/oracles/quadratic_solvers.py"},
     "networkx": {"tests/oracles/networkx_flow.py"},
     "pandas": {"topdown/app/compare_plans.py", "topdown/app/planned.py", "topdown/app/read_release.py"},
     "ray": {"topdown/workers/ray.py"},

@@ -7,10 +7,10 @@ import pytest
 
 from tests.helpers.depth import repeats
 from tests.helpers.problems import bounds_of, limits_around
-from topdown.errors import ConfigError, InternalError
-from topdown.solve import FixedTable, LowerBounds, gram, group_sums
-from topdown.solve.backends import NAMES
-from topdown.solve.backends import quadratic_solvers as quadratic
+from tests.oracles import quadratic_solvers as quadratic
+from tests.oracles.quadratic_solvers import NAMES, solve_with
+from topdown.errors import InternalError
+from topdown.solve import FixedTable, gram, group_sums
 from topdown.solve.least_squares import (
     Dense,
     Problem,
@@ -18,7 +18,7 @@ from topdown.solve.least_squares import (
     infeasibility_persons,
     polish,
     residual_persons,
-    solve_with,
+    solve,
     standard_form,
 )
 
@@ -98,7 +98,7 @@ def test_backend_reaches_the_optimum(backend: str, shape: str) -> None:
         solution, residual = solve_with(backend, problem)
         assert infeasibility_persons(problem, solution.z) < 1e-6
         assert residual_persons(problem, solution) <= residual <= 1e-5
-        np.testing.assert_allclose(solution.z, solve_with("admm", problem)[0].z, atol=2e-5)
+        np.testing.assert_allclose(solution.z, solve(problem)[0].z, atol=2e-5)
 
 
 @pytest.mark.parametrize("backend", ["piqp", "clarabel"])
@@ -114,7 +114,7 @@ def test_polishing_finds_the_exact_point_on_the_right_limits() -> None:
     rng = np.random.default_rng(1)
     for seed in range(10):
         standard = standard_form(make_problem(seed, **SHAPES["both"]))
-        x, equal, below, _ = quadratic._piqp(standard)
+        x, equal, below, _ = quadratic.by_piqp(standard)
         rough = (x + rng.normal(size=len(x)) * 1e-6, equal, below)
         x, equal, below = polish(standard, rough)
         gradient = (
@@ -145,34 +145,12 @@ def test_the_residual_bounds_the_true_distance(shape: str) -> None:
     rng = np.random.default_rng(5)
     for seed in range(25):
         problem = make_problem(seed, **SHAPES[shape])
-        best, _ = solve_with("admm", problem)
+        best, _ = solve(problem)
         for size in (1e-3, 1e-1, 3.0):
             # Move towards another feasible point, so that the moved point is feasible too.
             dense = problem.quadratic
             pushed = replace(dense, g=dense.g + rng.normal(size=dense.g.shape) * size)
-            other, _ = solve_with("admm", replace(problem, quadratic=pushed))
+            other, _ = solve(replace(problem, quadratic=pushed))
             moved = replace(best, z=other.z)
             distance = float(np.linalg.norm(other.z - best.z))
             assert residual_persons(problem, moved) >= distance - 1e-4
-
-
-def test_gurobi_size_is_checked_before_a_model_is_built() -> None:
-    """The free licence stops at 200 variables; the user must hear that from us, with the alternative."""
-    problem = make_problem(0)
-    wide = replace(
-        problem,
-        quadratic=replace(problem.quadratic, g=np.tile(problem.quadratic.g, (1, 8))),
-        allowed=np.tile(np.ones_like(problem.allowed), (1, 8)),
-        pointers=np.arange(0, 9 * 32 + 1, 32),
-        fixed=FixedTable.none(9, 32).floats(),
-        bounds=LowerBounds.none(9, 32).floats(),
-        compared=SoftRules.none(9, 32),
-    )
-    with pytest.raises(ConfigError, match="200"):
-        solve_with("gurobi", wide)
-
-
-def test_unknown_backend_is_named() -> None:
-    """A misspelt backend must not fall back silently."""
-    with pytest.raises(ConfigError, match="no least-squares backend"):
-        solve_with("cplex", make_problem(0))

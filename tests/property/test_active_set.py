@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.depth import DEPTH, repeats
 from tests.helpers.problems import hard_problem, skewed_problem, wide_problem
+from tests.oracles.quadratic_solvers import solve_with
 from topdown.errors import InfeasibleError
 from topdown.solve import FixedTable, LowerBounds, gram, group_sums
 from topdown.solve.least_squares import (
@@ -28,7 +29,6 @@ from topdown.solve.least_squares import (
     residual_persons,
     solve,
     solve_root,
-    solve_with,
 )
 
 seeds = st.integers(0, 10_000_000)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.helpers.country import LEVELS, write_country
 from tests.helpers.dense_tree import never, schema_of
+from tests.oracles.quadratic_solvers import solve_with
 from topdown.cli import main
 from topdown.model import parse_query
 from topdown.plan import prepare
@@ -39,7 +40,6 @@ from topdown.solve.least_squares import (
     residual_persons,
     run,
     solve,
-    solve_with,
 )
 
 SCHEMA = schema_of((3, 2, 4), recoded=(0,))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.conformance.test_least_squares_backends import SHAPES, make_problem
 from tests.helpers.depth import DEPTH, repeats
+from tests.oracles.quadratic_solvers import solve_with
 from topdown.errors import InternalError
 from topdown.solve.least_squares import (
     PRICE,
@@ -19,7 +20,6 @@ from topdown.solve.least_squares import (
     infeasibility_persons,
     residual_persons,
     solve,
-    solve_with,
 )
 
 SEEDS = st.integers(0, 1_000_000)

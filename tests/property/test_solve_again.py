@@ -12,6 +12,7 @@ from msgspec import to_builtins
 from tests.helpers import policies, solved
 from tests.helpers.forged import move_one
 from tests.oracles import solver_twins as reference
+from tests.oracles.quadratic_solvers import solve_splits_by
 from tests.property.test_soft_release import SOFT
 from tests.property.test_solve_rounding import make_problem
 from topdown.errors import InfeasibleError
@@ -31,11 +32,11 @@ from topdown.solve.least_squares import TARGET_PERSONS
 from topdown.solve.rounding import RoundingProblem, round_table
 
 
-def solver(census: solved.Census, seed: int, backend: str = "admm") -> tuple[TopDownSolver, Solved]:
+def solver(census: solved.Census, seed: int) -> tuple[TopDownSolver, Solved]:
     """Solve a census from noisy answers; return the solver and what it found."""
     answers = solved.noisy(census, seed, size=1.5)
     exact, tables = policies.exact_values(census), policies.exact_tables(census)
-    descent = make_top_down_solver(census.context, answers, exact, backend, tables)
+    descent = make_top_down_solver(census.context, answers, exact, tables)
     leaves, tally = solve_tree(descent, census.context, 1, lambda _: None)
     return descent, Solved(leaves, solve_document(descent, tally))
 
@@ -51,7 +52,9 @@ def test_another_solver_finds_another_optimum(tmp_path: Path) -> None:
         folder.mkdir()
         census = policies.make_census(folder, seed, policies.POLICIES[names[seed % len(names)]])
         descent, own = solver(census, seed)
-        _, theirs = solver(census, seed, "interior")
+        with pytest.MonkeyPatch.context() as patch:
+            solve_splits_by(patch, "interior")
+            _, theirs = solver(census, seed)
         again = compare_with_published(
             census.context, descent, own, theirs.leaves, to_builtins(theirs.document)
         )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.helpers import policies, solved
 from tests.helpers.depth import DEPTH, repeats
 from tests.helpers.random_census import draw, make_random_census
+from tests.oracles.quadratic_solvers import solve_splits_by
 from topdown.errors import ConfigError, TopdownError
 from topdown.model import Histogram
 from topdown.model import split_polytopes as polytopes
@@ -55,12 +56,13 @@ def test_without_noise_the_truth_comes_back(seed: int) -> None:
     )
 
 
-def test_backends_solve_the_same_tree(tmp_path: Path) -> None:
+def test_another_solver_finds_the_same_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference solver in place of the default must find the same estimates, hence nearly the same table."""
     census = solved.make_census(tmp_path, 6, n_blocks=20)  # its roundings do not tie
     targets = solved.noisy(census, 7)
     default = solve_answers(census.context, targets, census.exact)
-    other = solve_answers(census.context, targets, census.exact, backend="piqp")
+    solve_splits_by(monkeypatch, "piqp")
+    other = solve_answers(census.context, targets, census.exact)
     n = default.leaves.n_nodes
     moved = np.abs(default.leaves.whole().dense(0, n) - other.leaves.whole().dense(0, n)).sum()
     assert moved <= 0.02 * default.leaves.n_records

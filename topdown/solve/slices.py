@@ -77,7 +77,7 @@ class SliceState(WorkerState):
     """A plain release without its nodes.
 
     Args:
-        plan, levels, verdicts, form, repair, backend: of the release.
+        plan, levels, verdicts, form, repair: of the release.
         source: opens the noisy answers of a slice.
         statistics: opens what its splits are fitted to.
     """
@@ -87,7 +87,6 @@ class SliceState(WorkerState):
     verdicts: tuple[Verdict, ...]
     form: SplitForm
     repair: SoftRuleRepair
-    backend: str
     source: AnswerSource
     statistics: StatisticsOfParts
 
@@ -98,7 +97,7 @@ class SliceState(WorkerState):
         facts = ReleaseFacts(self.levels, self.verdicts, constraints)
         answers = self.source.opened(part.answers)
         statistics = self.statistics.open(answers, part.firsts)
-        solver = TopDownSolver(context, self.repair, facts, statistics, answers, (), self.backend)
+        solver = TopDownSolver(context, self.repair, facts, statistics, answers, ())
         return solver, part.firsts
 
 
@@ -173,7 +172,6 @@ def make_partitioner(solver: TreeSolver) -> TreePartitioner:
         facts.verdicts,
         constraints.form,
         solver.repair,
-        solver.backend,
         solver.answers.source(),
         solver.statistics.of_parts(),
     )

@@ -120,7 +120,6 @@ def solve_answers(
     exact: dict[str, Ints],
     *,
     workers: Executor = 1,
-    backend: str = "admm",
     tables: dict[str, Ints] | None = None,
     report: Report = silent,
 ) -> Solved:
@@ -134,13 +133,12 @@ def solve_answers(
         exact: exact node totals by level name.
         workers: processes, of which 1 is this one, or a cluster.
         tables: exact tables of the leaves other than totals, by query.
-        backend: least-squares solver; all are checked alike (`backends/quadratic_solvers.py`).
         report: told after every subtree.
 
     Raises:
         InfeasibleError: a split has no solution; the node is named.
     """
-    solver = make_top_down_solver(context, answers, exact, backend, tables)
+    solver = make_top_down_solver(context, answers, exact, tables)
     leaves, tally = solve_tree(solver, context, workers, report)
     return Solved(leaves, solve_document(solver, tally))
 
@@ -420,7 +418,7 @@ def try_exact_statistics(context: PublicContext, values: dict[str, Ints]) -> Non
     )
     at_root = exact_at_root(context.plan, totals, tables)
     repair = SoftRuleRepair.of_release(context)
-    TopDownSolver(context, repair, facts, OwnStatistics(answers), answers, at_root, "admm").root(Tally())
+    TopDownSolver(context, repair, facts, OwnStatistics(answers), answers, at_root).root(Tally())
 
 
 def solve_folder(

@@ -8,7 +8,6 @@ many empty cells does not push the table (margin-first solving).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -28,7 +27,7 @@ from topdown.solve.group_constraints import (
     group_sums,
     occurring,
 )
-from topdown.solve.least_squares import PerChild, Problem, Solution, policy
+from topdown.solve.least_squares import PerChild, Problem, solve
 from topdown.solve.least_squares.policy import priced_rules
 from topdown.solve.objectives import Objective, PassRows
 from topdown.solve.release_facts import LevelModel
@@ -165,11 +164,6 @@ def check_exact_fits(split: Split) -> None:
         raise exact_contradiction(NO_TABLE_FITS, None)
 
 
-LeastSquares = Callable[
-    [Problem], tuple[Solution, float]
-]  # and its residual in persons, from `residual_persons`
-
-
 @dataclass(frozen=True)
 class Fit:
     """How the passes of one split went; `unique`: whether every pass has one optimum only."""
@@ -181,14 +175,11 @@ class Fit:
     unique: bool = True
 
 
-def estimate(
-    level: LevelModel, split: Split, least_squares: LeastSquares = policy.solve, *, over_persons: float = 0.0
-) -> tuple[Floats, Fit]:
+def estimate(level: LevelModel, split: Split, *, over_persons: float = 0.0) -> tuple[Floats, Fit]:
     """Return the constrained least-squares table of one split, float64 (n, m), and how it was found.
 
     Args:
         level, split: what is to be solved.
-        least_squares: the backend.
         over_persons: by how much the table without soft rules breaks one; 0 leaves them out.
 
     Raises:
@@ -210,7 +201,7 @@ def estimate(
             problem, row_of_cell, back = _pass_problem(
                 level, split, step, fixed, refine=refine, over_persons=over_persons
             )
-            solution, residual = least_squares(problem)
+            solution, residual = solve(problem)
             z = solution.z[back]
             if last:
                 break

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import final
 
@@ -19,7 +18,7 @@ from topdown.formats.release_documents import FailsafeUse
 from topdown.model import ConstraintSystem, Histogram, LimitUse
 from topdown.plan import PublicContext
 from topdown.solve.kernels_family import solve_family
-from topdown.solve.least_squares import TARGET_PERSONS, solve_with
+from topdown.solve.least_squares import TARGET_PERSONS
 from topdown.solve.least_squares.admm import SMALL_ROWS
 from topdown.solve.least_squares.dense_steps import SMALL
 from topdown.solve.least_squares.policy import SOFT_KEPT_PERSONS, worst_break
@@ -62,14 +61,12 @@ class TopDownSolver(TreeSolver):
         statistics: what the splits are fitted to.
         answers: measured.
         at_root: what is exact at the root, as from `exact_at_root`; nothing for a part.
-        backend: least-squares solver, see `backends/quadratic_solvers.py`.
     """
 
     facts: ReleaseFacts
     statistics: Statistics
     answers: NoisyAnswers
     at_root: tuple[tuple[Ints, Ints], ...]
-    backend: str
 
     def again(self, answers: NoisyAnswers) -> TopDownSolver:
         """Return the solver of the same release for other answers; what is known before a solve is shared."""
@@ -159,7 +156,7 @@ class TopDownSolver(TreeSolver):
     def _in_one_call(self, depth: int, parent: Node, tally: Tally) -> list[Node] | None:
         """Return the children of a small family that nothing binds but what holds by itself; None for another."""
         level, numbers = self.facts.levels[depth + 1], self.facts.constraints.numbers
-        if level.family_arguments is None or self.backend != "admm" or len(parent.cells) > SMALL_ROWS:
+        if level.family_arguments is None or len(parent.cells) > SMALL_ROWS:
             return None
         first, last = self.context.geography.child_pointers[depth][parent.index : parent.index + 2].tolist()
         if numbers.exact[depth + 1].shape[1] or len(parent.cells) ** 2 * (last - first) > SMALL:
@@ -222,13 +219,12 @@ class TopDownSolver(TreeSolver):
     ) -> tuple[RoundingProblem, Rounded, Fit]:
         """Solve and round one split of level `depth`; returns what was rounded, how, and how the estimate was found."""
         level = self.facts.levels[depth]
-        backend = partial(solve_with, self.backend)
-        fractional, fit = estimate(level, split, backend)
+        fractional, fit = estimate(level, split)
         soft = level.comparisons[:, split.cells]
         enforced = bool(len(soft)) and (over := worst_break(soft, fractional)) > SOFT_KEPT_PERSONS
         dropped = False
         if enforced:
-            kept, its_fit = estimate(level, split, backend, over_persons=over)
+            kept, its_fit = estimate(level, split, over_persons=over)
             dropped = its_fit.residual_persons > TARGET_PERSONS  # no certified optimum: leave it to rounding
             if not dropped:
                 fractional, fit = kept, its_fit
@@ -267,7 +263,6 @@ def make_top_down_solver(
     context: PublicContext,
     answers: NoisyAnswers,
     exact: dict[str, Ints],
-    backend: str = "admm",
     tables: dict[str, Ints] | None = None,
 ) -> TopDownSolver:
     """Return the solver of a whole release.
@@ -276,7 +271,6 @@ def make_top_down_solver(
         context: plan and public facts.
         answers: measured.
         exact: exact node totals by level name. tables: exact tables other than totals, by name.
-        backend: least-squares solver, see `backends/quadratic_solvers.py`.
 
     Raises:
         InfeasibleError: exact statistics contradict each other or the public facts; the node is named.
@@ -285,7 +279,7 @@ def make_top_down_solver(
     at_root = exact_at_root(context.plan, exact, tables or {})
     statistics = statistics_of(context, answers, facts.levels, at_root)
     repair = SoftRuleRepair.of_release(context)
-    return TopDownSolver(context, repair, facts, statistics, answers, at_root, backend)
+    return TopDownSolver(context, repair, facts, statistics, answers, at_root)
 
 
 def compare_split(solver: TopDownSolver, depth: int, parent: Node | None, published: list[Node]) -> GapReport:

@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     )
     from topdown.solve.least_squares.admm import Iterate, first_penalty, run
     from topdown.solve.least_squares.dense_steps import DenseStep, solve_small
-    from topdown.solve.least_squares.interior_point import StandardForm, polish, standard_form
+    from topdown.solve.least_squares.interior_point import (
+        StandardForm,
+        polish,
+        solve_by_interior_points,
+        solve_polished,
+        standard_form,
+    )
     from topdown.solve.least_squares.kernels_tree import apply_tree, project_from
     from topdown.solve.least_squares.lattice_step import LatticeStep
     from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
-    from topdown.solve.least_squares.policy import PRICE, have_common_point, solve, solve_with
+    from topdown.solve.least_squares.policy import PRICE, have_common_point, solve
     from topdown.solve.least_squares.problem import (
         Dense,
         LatticeQuadratic,

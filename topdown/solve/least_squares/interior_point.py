@@ -6,6 +6,7 @@ solver's answer is made exact by solving the equalities of the limits it ends on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from topdown.arrays import Floats
+from topdown.solve.least_squares.optimality import residual_persons
 from topdown.solve.least_squares.problem import Dense, LatticeQuadratic, PerChild, Problem, Solution
 
 
@@ -288,3 +290,44 @@ def polish(standard: StandardForm, point: tuple[Floats, Floats, Floats]) -> tupl
     polished, ends = np.zeros(len(s.limit)), len(x) + len(ties)
     polished[active] = answer[ends:] * largest
     return answer[: len(x)], answer[len(x) : ends] * largest, polished
+
+
+POLISHES = 12  # of a near answer: each takes limits in that the one before breaks, out that it pulls at
+POLISHED_PERSONS = 1e-8
+
+
+def solve_by_interior_points(problem: Problem) -> Solution:
+    """Solve one problem of a dense quadratic, and polish what is found.
+
+    Raises:
+        RuntimeError, LinAlgError: singular to working precision.
+    """
+    return solve_polished(problem, interior_point)
+
+
+def solve_polished(
+    problem: Problem, solver: Callable[[StandardForm], tuple[Floats, Floats, Floats, int]]
+) -> Solution:
+    """Return a generic solver's answer, polished until the optimality check accepts it: the best point of all.
+
+    Args:
+        problem: of a dense quadratic.
+        solver: returns x, the multipliers of the equalities and of the limits, and its steps.
+    """
+    standard = standard_form(problem)
+    with np.errstate(over="ignore", invalid="ignore"):  # of points that are then not taken
+        x, equal, below, steps = solver(standard)
+        point = (x, equal, below)
+        best = solution_of(problem, standard, *point, steps)
+        residual = residual_persons(problem, best)
+        for _ in range(POLISHES):
+            try:
+                point = polish(standard, point)
+            except RuntimeError:  # singular to working precision
+                break
+            polished = solution_of(problem, standard, *point, steps)
+            if (found := residual_persons(problem, polished)) < residual:
+                best, residual = polished, found
+            if residual <= POLISHED_PERSONS:
+                break
+    return best

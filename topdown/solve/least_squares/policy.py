@@ -19,13 +19,12 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import NoSplitError
-from topdown.solve.backends.quadratic_solvers import solve_by_backend
 from topdown.solve.backends.scipy_programs import minimise_linear
 from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
 from topdown.solve.least_squares.active_set import finish_newton, is_cheap, is_root, is_split, solve_root
 from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep, solve_small
-from topdown.solve.least_squares.interior_point import feasible_set
+from topdown.solve.least_squares.interior_point import feasible_set, solve_by_interior_points
 from topdown.solve.least_squares.lattice_step import LatticeStep
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
 from topdown.solve.least_squares.problem import (
@@ -91,15 +90,6 @@ def solve(problem: Problem, most_steps: int | None = None, power: float = 0.5) -
     return (found, residual) if residual <= TARGET_PERSONS else _by_interior_point(problem, found, residual)
 
 
-def solve_with(name: str, problem: Problem) -> tuple[Solution, float]:
-    """Solve one problem with the named backend; see `solve` and `backends.quadratic_solvers.solve_by_backend`."""
-    if name == "admm":
-        return solve(problem)
-
-    found = solve_by_backend(name, problem)
-    return found, residual_persons(problem, found)
-
-
 def _without_bounds(problem: Problem) -> Problem:
     return replace(problem, bounds=LowerBounds.none(*problem.shape).floats())
 
@@ -161,7 +151,7 @@ def _by_interior_point(problem: Problem, found: Solution, residual: float) -> tu
     if n * n * m > MOST_INTERIOR:
         return found, residual
     try:
-        other = solve_by_backend("interior", problem)
+        other = solve_by_interior_points(problem)
     except (RuntimeError, np.linalg.LinAlgError):  # singular to working precision: what was found stands
         return found, residual
     theirs = residual_persons(problem, other)
