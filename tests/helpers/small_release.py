@@ -154,6 +154,21 @@ def certified(
         return certified_privacy(context.policy)
 
 
+MEASUREMENTS = pa.schema(
+    [
+        pa.field(name, kind, nullable=False)
+        for name, kind in {
+            "level": pa.string(),
+            "node": pa.string(),
+            "query": pa.string(),
+            "answers": pa.list_(pa.field("element", pa.int32(), nullable=False)),
+            "variance_numerator": pa.int64(),
+            "variance_denominator": pa.int64(),
+        }.items()
+    ]
+)
+
+
 def write_plan(release: Path, context: PublicContext) -> None:
     """Write plan.json."""
     release.mkdir(parents=True, exist_ok=True)
@@ -169,18 +184,15 @@ def write_measurements(release: Path, context: PublicContext, nodes_a_part: int)
         for part, first in enumerate(range(0, len(nodes), nodes_a_part)):
             codes = [context.geography.levels[depth].codes[i] for i in nodes[first : first + nodes_a_part]]
             rows = [(code, m) for code in codes for m in level.measurements]
-            table = pa.table(
-                {
-                    "level": [level.name] * len(rows),
-                    "node": [code for code, _ in rows],
-                    "query": [m.query for _, m in rows],
-                    "answers": pa.array(
-                        [draw.integers(-5, 9, m.n_answers).tolist() for _, m in rows], pa.list_(pa.int32())
-                    ),
-                    "variance_numerator": pa.array([m.variance.numerator for _, m in rows], pa.int64()),
-                    "variance_denominator": pa.array([m.variance.denominator for _, m in rows], pa.int64()),
-                }
-            )
+            columns = {
+                "level": [level.name] * len(rows),
+                "node": [code for code, _ in rows],
+                "query": [m.query for _, m in rows],
+                "answers": [draw.integers(-5, 9, m.n_answers).tolist() for _, m in rows],
+                "variance_numerator": [m.variance.numerator for _, m in rows],
+                "variance_denominator": [m.variance.denominator for _, m in rows],
+            }
+            table = pa.table(columns, schema=MEASUREMENTS)
             path = release / "measurements" / level.name / f"part-{part:03d}.parquet"
             more = {"level": level.name, "queries": json.dumps([m.query for m in level.measurements])}
             write_stamped(path, table, "topdown.measurements", context.plan.plan_hash, **more)
@@ -348,8 +360,7 @@ def edit_table(path: Path, change: Callable[[list[dict[str, Any]]], None]) -> No
 def rewrite_table(path: Path, table: pa.Table, **stamps: str) -> None:
     """Write other rows into a Parquet file as its publisher would, with the stamps it has, and more."""
     have = {key.decode(): text.decode() for key, text in pq.read_metadata(path).metadata.items()} | stamps
-    bare = table.cast(pa.schema([(field.name, field.type) for field in table.schema]))
-    path.write_bytes(parquet_bytes(have["type"], bare, have))
+    path.write_bytes(parquet_bytes(have["type"], table, have))
 
 
 def half(loss: str) -> str:

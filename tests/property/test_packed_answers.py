@@ -12,14 +12,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.helpers.small_release import MEASUREMENTS as SCHEMA
 from topdown.formats import TABLE_OPTIONS
 from topdown.resources import load_source
 from topdown.verify import KnownRows, end_of_packed, has_due_bytes, has_lengths
 
 OPTIONS = TABLE_OPTIONS["topdown.measurements"]
-TYPES = {"level": pa.string(), "node": pa.string(), "query": pa.string(), "answers": pa.list_(pa.int32())}
-SCHEMA = pa.schema([*TYPES.items(), ("variance_numerator", pa.int64()), ("variance_denominator", pa.int64())])
-STAMPS = {"level": "land", "type": "topdown.measurements", "version": "1"}
+STAMPS = {"level": "land", "type": "topdown.measurements", "version": "2"}
 HEAD = b"\x80\x01\x04"  # 128 differences a block, in 4 groups
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -159,16 +158,22 @@ def rows(n: int, lengths: list[int]) -> KnownRows:
     return KnownRows(columns, np.array(lengths, dtype=np.int64))
 
 
-def written(groups: list[KnownRows], seed: int = 0, stamps: dict[str, str] = STAMPS, **options: Any) -> bytes:
+def written(
+    groups: list[KnownRows],
+    seed: int = 0,
+    stamps: dict[str, str] = STAMPS,
+    schema: pa.Schema = SCHEMA,
+    **options: Any,
+) -> bytes:
     """Return a file of measurements as Arrow writes it, with random answers."""
     rng, sink = np.random.default_rng(seed), io.BytesIO()
-    with pq.ParquetWriter(sink, SCHEMA, **(OPTIONS | options)) as writer:
+    with pq.ParquetWriter(sink, schema, **(OPTIONS | options)) as writer:
         for group in groups:
             answers = pa.array(
-                [rng.integers(-90, 90, n).tolist() for n in group.lengths], pa.list_(pa.int32())
+                [rng.integers(-90, 90, n).tolist() for n in group.lengths], schema.field("answers").type
             )
-            row = [answers if name == "answers" else group.columns[name] for name in SCHEMA.names]
-            writer.write_table(pa.table(row, schema=SCHEMA), row_group_size=len(group.lengths))
+            row = [answers if name == "answers" else group.columns[name] for name in schema.names]
+            writer.write_table(pa.table(row, schema=schema), row_group_size=len(group.lengths))
         writer.add_key_value_metadata(stamps)
     return sink.getvalue()
 
@@ -201,8 +206,9 @@ def test_lists_have_the_lengths_that_reading_finds() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"compression_level": 5},
+        {"compression_level": {"node": 5}},
         {"compression": "none"},
+        {"compression": "zstd"},
         {"write_page_checksum": False},
         {"write_statistics": True},
         {"use_dictionary": False},
@@ -213,6 +219,8 @@ def test_lists_have_the_lengths_that_reading_finds() -> None:
         {"write_page_index": True},
         {"store_schema": True},
         {"stamps": STAMPS | {"note": "Ann Smith"}},
+        {"schema": pa.schema([field.with_nullable(True) for field in SCHEMA])},
+        {"schema": SCHEMA.set(3, pa.field("answers", pa.list_(pa.int32()), nullable=False))},
     ],
     ids=str,
 )

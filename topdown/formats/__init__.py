@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from topdown.formats.release_documents import (
         LISTED_ROWS,
         TABLE_OPTIONS,
+        TABLE_VERSIONS,
         Broken,
         CertifiedPrivacy,
         InvariantKindName,

@@ -394,9 +394,11 @@ class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="topdow
 ROWS_PER_GROUP = 1 << 20
 """Rows of a row group, where a kind of table has no smaller ones of its own."""
 _DELTA = {"answers.list.element": "DELTA_BINARY_PACKED"}
+_BESIDE_ANSWERS = ["level", "node", "query", "variance_numerator", "variance_denominator"]
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "topdown.measurements": {
-        "use_dictionary": ["level", "node", "query", "variance_numerator", "variance_denominator"],
+        "compression": dict.fromkeys(_BESIDE_ANSWERS, "zstd"),
+        "use_dictionary": _BESIDE_ANSWERS,
         "column_encoding": _DELTA,
         "write_statistics": False,
     },
@@ -418,3 +420,5 @@ TABLE_OPTIONS: dict[str, dict[str, Any]] = {
     )
 }
 """Arguments of `pyarrow.parquet.ParquetWriter` by kind; without Arrow's schema a table's own metadata stays out."""
+TABLE_VERSIONS = dict.fromkeys(TABLE_OPTIONS, "1") | {"topdown.measurements": "2"}
+"""Stamp `version` of a table, by kind."""

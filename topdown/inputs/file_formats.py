@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Ints
 from topdown.formats.caps import table_bytes
-from topdown.formats.release_documents import ROWS_PER_GROUP, TABLE_OPTIONS
+from topdown.formats.release_documents import ROWS_PER_GROUP, TABLE_OPTIONS, TABLE_VERSIONS
 from topdown.inputs.sources import MemoryTable, TableProblem
 from topdown.model import Codes, codes_of
 from topdown.model.geography import MOST_PADDING
@@ -355,12 +355,14 @@ def write_parquet(
     for table in tables:
         schema = pa.schema(
             [
-                pa.field(name, of.value_type if pa.types.is_dictionary(of) else of)
-                for name, of in zip(table.column_names, table.schema.types, strict=True)
+                of.with_type(of.type.value_type) if pa.types.is_dictionary(of.type) else of
+                for of in table.schema
             ]
         )
         writer = writer or pq.ParquetWriter(file, schema, **TABLE_OPTIONS[kind])
         for first in range(0, table.num_rows, rows):
             writer.write_table(table.slice(first, rows).cast(schema), row_group_size=rows)
-    writer.add_key_value_metadata(dict(sorted({"type": kind, "version": "1", **stamps}.items())))
+    writer.add_key_value_metadata(
+        dict(sorted({"type": kind, "version": TABLE_VERSIONS[kind], **stamps}.items()))
+    )
     writer.close()

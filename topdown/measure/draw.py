@@ -24,6 +24,8 @@ from topdown.plan import LevelPlan, Plan, PublicContext
 from topdown.privacy import BitSource, Sampler
 from topdown.privacy.ledger import MeasuredPart
 
+_ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
+
 
 @dataclass(frozen=True, eq=False)
 class OpenAnswers:
@@ -281,8 +283,7 @@ def _part_stamps(plan: Plan, part: PartPlan) -> dict[str, str]:
 def encode_part(context: PublicContext, part: PartPlan, drawn: DrawnAnswers) -> bytes:
     """Return the Parquet file of a part.
 
-    Measured on Rhode Island's numbers: delta packing with zstd 1 takes 0.76 bytes a number, a third less time
-    than plain, dictionary or split bytes, and reads as fast.
+    Nothing can be missing: Parquet then says less of each number. Packed answers are not compressed.
 
     Args:
         context: plan and public facts.
@@ -303,24 +304,20 @@ def encode_part(context: PublicContext, part: PartPlan, drawn: DrawnAnswers) -> 
     codes = context.geography.levels[part.depth].codes
     n_nodes, n_queries = len(part.nodes), len(level.measurements)
     offsets = np.concatenate(([0], np.cumsum(drawn.sizes))).astype(np.int32)
-    table = pa.table(
-        {
-            "level": _dictionary_column(np.zeros(n_nodes * n_queries), [level.name]),
-            "node": _dictionary_column(
-                np.repeat(np.arange(n_nodes), n_queries), [codes[i] for i in part.nodes]
-            ),
-            "query": _dictionary_column(
-                np.tile(np.arange(n_queries), n_nodes), [m.query for m in level.measurements]
-            ),
-            "answers": pa.ListArray.from_arrays(pa.array(offsets), pa.array(drawn.answers)),
-            "variance_numerator": _repeated_column(
-                [m.variance.numerator for m in level.measurements], n_nodes
-            ),
-            "variance_denominator": _repeated_column(
-                [m.variance.denominator for m in level.measurements], n_nodes
-            ),
-        }
-    )
+    columns = {
+        "level": _dictionary_column(np.zeros(n_nodes * n_queries), [level.name]),
+        "node": _dictionary_column(np.repeat(np.arange(n_nodes), n_queries), [codes[i] for i in part.nodes]),
+        "query": _dictionary_column(
+            np.tile(np.arange(n_queries), n_nodes), [m.query for m in level.measurements]
+        ),
+        "answers": pa.ListArray.from_arrays(pa.array(offsets), pa.array(drawn.answers), type=_ANSWERS),
+        "variance_numerator": _repeated_column([m.variance.numerator for m in level.measurements], n_nodes),
+        "variance_denominator": _repeated_column(
+            [m.variance.denominator for m in level.measurements], n_nodes
+        ),
+    }
+    schema = pa.schema([pa.field(name, array.type, nullable=False) for name, array in columns.items()])
+    table = pa.table(list(columns.values()), schema=schema)
     stamps = _part_stamps(context.plan, part)
     return parquet_bytes("topdown.measurements", table, stamps, part.n_group * n_queries)
 

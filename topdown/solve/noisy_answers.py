@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from topdown.arrays import Ints
 from topdown.errors import CertificateError, ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json, read_plain
+from topdown.formats.release_documents import TABLE_VERSIONS
 from topdown.model import Exact
 from topdown.plan import Plan, PublicContext, exact_table_names, read_exact_table
 from topdown.plan.exact_statistics import EXACT_FILE, MEASUREMENTS_FOLDER, most_exact_bytes
@@ -95,6 +96,8 @@ class AnswersInMemory:
 
 
 KEPT_OPEN = 4  # parts, in each process
+_KIND = "topdown.measurements"
+_ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +234,8 @@ class MeasurementParts:
         """Tell whether a file says that it holds this plan's measurements of a level (ValueError: it says nonsense)."""
         stated, level = footer.metadata or {}, self.plan.levels[level_index]
         due = {
-            "type": "topdown.measurements",
-            "version": "1",
+            "type": _KIND,
+            "version": TABLE_VERSIONS[_KIND],
             "plan_hash": self.plan.measured_hash,
             "level": level.name,
         }
@@ -262,7 +265,7 @@ class MeasurementParts:
             table = self._part(level_index, path).read_row_group(
                 int(rows.group[k]), columns=["node", "query", "answers"], use_threads=False
             )
-            lists = table.column("answers").combine_chunks()
+            (lists,) = table.column("answers").chunks
             queries = [m.query for m in level.measurements]
             due = {
                 "node": (codes, np.repeat(np.arange(len(codes)), len(queries))),
@@ -270,8 +273,7 @@ class MeasurementParts:
             }
             sound = (
                 all(_holds(table.column(name).combine_chunks(), *texts) for name, texts in due.items())
-                and lists.null_count == lists.values.null_count == 0
-                and lists.values.type == pa.int32()
+                and lists.type == _ANSWERS
             )
         except (OSError, pa.ArrowException, ValueError, LookupError, AttributeError):
             sound = False

@@ -19,7 +19,7 @@ from topdown.formats.verify_documents import Finding
 from topdown.verify.exact_arithmetic import fraction
 from topdown.verify.findings import Findings
 from topdown.verify.noise_laws import law_named
-from topdown.verify.packed_answers import KnownRows
+from topdown.verify.packed_answers import LIST_OF_ANSWERS, KnownRows
 from topdown.verify.plan_reader import canonical, load_plan
 from topdown.verify.released_records import open_kinds
 from topdown.verify.session import FOLDER, MEASURED_PLAN, Session, level_parts
@@ -80,7 +80,7 @@ COLUMNS = {
     "level": TEXT,
     "node": TEXT,
     "query": TEXT,
-    "answers": pa.list_(pa.int32()),
+    "answers": LIST_OF_ANSWERS,
     "variance_numerator": WHOLE,
     "variance_denominator": WHOLE,
 }
@@ -188,7 +188,7 @@ def _check_level_files(session: Session, expected: _ExpectedRows, name: str, out
             session.root,
             path,
             "V030",
-            TableForm("topdown.measurements", COLUMNS, stamps),
+            TableForm("topdown.measurements", COLUMNS, stamps, is_nullable=False),
             left - start,
             answers_left + left,
             is_own=session.is_own(path),
@@ -232,8 +232,6 @@ def _known_rows(session: Session, expected: _ExpectedRows, start: int, first: in
 def _check_batch(
     session: Session, expected: _ExpectedRows, batch: Any, path: str, row: int, first: int, out: Findings
 ) -> None:
-    if any(column.null_count for column in batch.columns) or batch.column("answers").values.null_count:
-        raise unreadable("V035", path, "has an empty value")
     tree, n_queries = session.tree, len(expected.queries)
     here = np.arange(row, row + batch.num_rows)
     area, query = np.divmod(here, n_queries)

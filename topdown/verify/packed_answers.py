@@ -2,7 +2,7 @@
 
 All but the answers is known from the plan, so it is written by Arrow once more and compared byte for byte. Of the
 answers, the lengths are known: the bytes that say them are those of as many zeros. What is packed after them is checked
-where it is, and compressed again.
+where it is.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from topdown.verify.kernels_packing import end_of_packed
 from topdown.verify.strict_reader import LIST, STRUCT, Fields, ThriftReader, read_footer, signed, zigzag
 
 KIND, ANSWERS = "topdown.measurements", "answers"
+LIST_OF_ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 IS_COMPILED = not str(kernels_packing.__file__).endswith(".py")
 """Whether this is faster than writing the file again."""
 
@@ -106,8 +107,7 @@ def has_lengths(chunk: bytes, lengths: Ints) -> bool:
         or len(body) != signed(header[_PAGE_PACKED])
     ):
         return False
-    unpacked = pa.decompress(body, signed(header[_PAGE_UNPACKED]), codec="zstd", asbytes=True)
-    return bool(unpacked.startswith(template.levels))
+    return body.startswith(template.levels)
 
 
 def _written(
@@ -118,7 +118,8 @@ def _written(
     with pq.ParquetWriter(sink, schema, **TABLE_OPTIONS[KIND]) as writer:
         for columns, lengths, total in groups:
             ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-            zeros = pa.ListArray.from_arrays(pa.array(ends), pa.array(np.zeros(total, dtype=np.int32)))
+            values = pa.array(np.zeros(total, dtype=np.int32))
+            zeros = pa.ListArray.from_arrays(pa.array(ends), values, type=LIST_OF_ANSWERS)
             row = [zeros if name == ANSWERS else columns[name] for name in schema.names]
             writer.write_table(pa.table(row, schema=schema), row_group_size=len(lengths))
         writer.add_key_value_metadata({key: text for key, text in sorted(stamps.items()) if text})
@@ -130,24 +131,22 @@ def _stated_of_answers(chunk: bytes, lengths: Ints, place: int) -> Fields | None
     template = _of_zeros(lengths.tobytes())
     reader = ThriftReader(chunk)
     header = reader.struct(0)
-    body, size = chunk[reader.n_read :], signed(header[_PAGE_UNPACKED])
-    if template is None or not 0 <= size <= _MOST_PAGE_BYTES:
+    body = chunk[reader.n_read :]
+    if template is None or len(body) > _MOST_PAGE_BYTES:
         return None
     checksum = zlib.crc32(body)
-    unpacked = pa.decompress(body, size, codec="zstd", asbytes=True)
     due = template.header | {
-        _PAGE_UNPACKED: zigzag(size),
+        _PAGE_UNPACKED: zigzag(len(body)),
         _PAGE_PACKED: zigzag(len(body)),
         _PAGE_CHECKSUM: zigzag(checksum - 2**32 if checksum >= 2**31 else checksum),
     }
     levels, n_values = template.levels, int(lengths.sum())
     same = (
         header == due
-        and unpacked.startswith(levels)
-        and end_of_packed(np.frombuffer(unpacked, dtype=np.uint8), len(levels), n_values) == len(unpacked)
-        and pa.compress(unpacked, codec="zstd", asbytes=True) == body
+        and body.startswith(levels)
+        and end_of_packed(np.frombuffer(body, dtype=np.uint8), len(levels), n_values) == len(body)
     )
-    sizes = {_UNPACKED: reader.n_read + size, _PACKED: len(chunk), _FIRST_PAGE: place}
+    sizes = {_UNPACKED: len(chunk), _PACKED: len(chunk), _FIRST_PAGE: place}
     return template.stated | {key: zigzag(number) for key, number in sizes.items()} if same else None
 
 
@@ -164,15 +163,15 @@ class _Zeros:
 def _of_zeros(lengths: bytes) -> _Zeros | None:
     """Return how zeros are written, by the bytes of their lengths; None if they fill more than one page."""
     each = np.frombuffer(lengths, dtype=np.int64)
-    data = _written(pa.schema([(ANSWERS, pa.list_(pa.int32()))]), [({}, each, int(each.sum()))], {})
+    schema = pa.schema([pa.field(ANSWERS, LIST_OF_ANSWERS, nullable=False)])
+    data = _written(schema, [({}, each, int(each.sum()))], {})
     stated: Fields = read_footer(data)[_GROUPS][0][_COLUMNS][0][_META]
     chunk = data[4 : 4 + signed(stated[_PACKED])]
     reader = ThriftReader(chunk)
     header = reader.struct(0)
     if reader.n_read + signed(header[_PAGE_PACKED]) != len(chunk):
         return None
-    page = pa.decompress(chunk[reader.n_read :], signed(header[_PAGE_UNPACKED]), codec="zstd", asbytes=True)
-    end = 0
+    page, end = chunk[reader.n_read :], 0
     for _ in ("repetition levels", "definition levels"):
         end += 4 + int.from_bytes(page[end : end + 4], "little")
     return _Zeros(header, page[:end], stated)

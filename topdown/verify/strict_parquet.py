@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from topdown.formats.release_documents import ROWS_PER_GROUP, TABLE_OPTIONS
+from topdown.formats.release_documents import ROWS_PER_GROUP, TABLE_OPTIONS, TABLE_VERSIONS
 from topdown.formats.verify_documents import Finding
 from topdown.verify.packed_answers import ANSWERS, IS_COMPILED, KnownRows, has_due_bytes, has_lengths
 from topdown.verify.strict_reader import (
@@ -141,7 +141,8 @@ _LATER = {(4, 1, 3, 12, 7), (4, 1, 3, 12, 8), (4, 1, 3, 16)}
 def says_the_same(data: bytes, again: bytes) -> bool:
     """Tell whether a file of another version of Arrow says what this version writes for its rows.
 
-    Footer and dictionaries must be the same; pages must fill the file, each a single frame of zstd with its checksum.
+    Footer and dictionaries must be the same; pages must fill the file, each with its checksum, a single frame of zstd
+    where its kind is compressed.
     How pages are cut, and how their values are packed, is the writer's choice.
     """
     footer, due = read_footer(data), read_footer(again)
@@ -179,6 +180,7 @@ def _same_fields(found: Any, due: Any, path: tuple[int, ...]) -> bool:
 
 
 Page = tuple[Fields, bytes]  # header and what it unpacks to
+_CODEC, _UNCOMPRESSED = (4, 5), 0  # of ColumnMetaData
 
 
 def _pages(data: bytes, place: int, column: Fields) -> tuple[list[Page], int]:
@@ -193,9 +195,11 @@ def _pages(data: bytes, place: int, column: Fields) -> tuple[list[Page], int]:
         header = reader.struct(0)
         size, whole = signed(header[3, 5]), signed(header[2, 5])
         body = data[place + reader.n_read : place + reader.n_read + size]
-        if len(body) != size or zlib.crc32(body) != signed(header[4, 5]) % 2**32 or not _is_one_frame(body):
+        is_plain = column[_CODEC] == _UNCOMPRESSED
+        is_whole = size == whole if is_plain else _is_one_frame(body)
+        if len(body) != size or zlib.crc32(body) != signed(header[4, 5]) % 2**32 or not is_whole:
             raise ValueError("a page is not whole")
-        found.append((header, pa.decompress(body, whole, codec="zstd", asbytes=True)))
+        found.append((header, body if is_plain else pa.decompress(body, whole, codec="zstd", asbytes=True)))
         place, unpacked = place + reader.n_read + size, unpacked + reader.n_read + whole
         starts.append(place)
     has_dictionary = (11, 6) in column
@@ -286,16 +290,14 @@ class WrittenAgain:
 
     Args:
         file: the file as it is, at its first byte.
-        columns: name and type of every column.
+        schema: of it.
         stamps: all that its footer must hold, `type` among them; an empty one is left out.
         writer: which version of Arrow wrote it, as it says. What another one writes is held, to be compared.
 
     """
 
-    def __init__(
-        self, file: BinaryIO, columns: Mapping[str, pa.DataType], stamps: Mapping[str, str], writer: str
-    ) -> None:
-        self._file, self._schema = file, pa.schema(list(columns.items()))
+    def __init__(self, file: BinaryIO, schema: pa.Schema, stamps: Mapping[str, str], writer: str) -> None:
+        self._file, self._schema = file, schema
         self._sink = _Comparison(file) if writer == THIS_WRITER else io.BytesIO()
         self._stamps = {key: text for key, text in sorted(stamps.items()) if text}
         self._writer = pq.ParquetWriter(self._sink, self._schema, **TABLE_OPTIONS[stamps["type"]])
@@ -336,11 +338,17 @@ class TableForm:
         kind: its `type` stamp.
         columns: name and type of every column, in order; text columns are read as dictionaries.
         stamps: further stamps it must carry; an empty one must be absent, and no others may be there.
+        is_nullable: whether Parquet must say of every value that it is not missing.
     """
 
     kind: str
     columns: dict[str, pa.DataType]
     stamps: dict[str, str] = field(default_factory=dict)
+    is_nullable: bool = True
+
+    def schema(self) -> pa.Schema:
+        """Return the columns as they must be declared."""
+        return pa.schema([pa.field(n, t, nullable=self.is_nullable) for n, t in self.columns.items()])
 
 
 class ParquetTable:
@@ -372,7 +380,8 @@ class ParquetTable:
         is_own: bool = False,
     ) -> None:
         self.path, self._root, self._code, self._is_own = path, root, code, is_own
-        self._columns, self._stamps = form.columns, {"type": form.kind, "version": "1"} | form.stamps
+        self._schema = form.schema()
+        self._stamps = {"type": form.kind, "version": TABLE_VERSIONS[form.kind]} | form.stamps
         text = [name for name, type_ in form.columns.items() if type_ == TEXT]
         try:
             self._stream = open_inside(root, path)
@@ -426,14 +435,12 @@ class ParquetTable:
 
     def _check_size(self, max_rows: int, max_values: int, size: int) -> None:
         meta = self._file.metadata
-        found = {
-            f.name: (f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
+        found = [
+            f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f
             for f in self._file.schema_arrow
-        }
-        if list(found) != list(self._columns) or not all(
-            _same_type(found[n], t) for n, t in self._columns.items()
-        ):
-            shown = ", ".join(f"{name} {type_}" for name, type_ in found.items())
+        ]
+        if found != list(self._schema):
+            shown = ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' not null'}" for f in found)
             problem = f"has other columns than the format asks for: {shown[:200]}"
             raise unreadable(self._code, self.path, problem)
         self.n_rows = int(meta.num_rows)
@@ -448,7 +455,7 @@ class ParquetTable:
             raise unreadable("V200", self.path, "has other row groups than its kind is written in", _WHY)
         values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
         claimed = sum(int(group.total_byte_size) for group in groups)
-        allowed = self.n_rows * len(self._columns) + max_values
+        allowed = self.n_rows * len(self._schema) + max_values
         if values > allowed or claimed > 2**24 + BYTES_A_VALUE * allowed:
             raise unreadable(self._code, self.path, "claims more data than it can truly have")
 
@@ -503,7 +510,6 @@ class ParquetTable:
             known: what is known of the rows from one number to before another.
         """
         bounds = [*range(0, self.n_rows, max(self.rows, 1)), self.n_rows]
-        schema = pa.schema(list(self._columns.items()))
         try:
             if self._is_own:
                 groups = enumerate(pairwise(bounds))
@@ -512,7 +518,7 @@ class ParquetTable:
                 return False
             data = read_bytes(self._root, self.path, self._code, MOST_BYTES_AT_ONCE)
             rows = [known(first, last) for first, last in pairwise(bounds)]
-            return has_due_bytes(data, schema, rows, self._stamps)
+            return has_due_bytes(data, self._schema, rows, self._stamps)
         except Exception:  # what is damaged can surface as almost anything; reading says what it is
             return False
 
@@ -521,7 +527,7 @@ class ParquetTable:
         found = self._file.read_row_group(group, columns=list(known.columns), use_threads=False)
         if not all(found[n].cast(c.type).combine_chunks().equals(c) for n, c in known.columns.items()):
             return False
-        answers = self._file.metadata.row_group(group).column(list(self._columns).index(ANSWERS))
+        answers = self._file.metadata.row_group(group).column(self._schema.get_field_index(ANSWERS))
         self._stream.seek(answers.data_page_offset)
         return has_lengths(self._stream.read(answers.total_compressed_size), known.lengths)
 
@@ -533,7 +539,7 @@ class ParquetTable:
                 return
             with (
                 open_inside(self._root, self.path) as file,
-                WrittenAgain(file, self._columns, self._stamps, self._file.metadata.created_by) as again,
+                WrittenAgain(file, self._schema, self._stamps, self._file.metadata.created_by) as again,
             ):
                 for group in self._read_groups():
                     again.add(group)
@@ -555,14 +561,6 @@ class ParquetTable:
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
-
-
-def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if wanted == TEXT:
-        return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
-    if pa.types.is_list(wanted):
-        return bool(pa.types.is_list(found) and found.value_type == wanted.value_type)
-    return bool(found == wanted)
 
 
 def label_positions(column: Any, known: pa.Array) -> NDArray[np.int64]:

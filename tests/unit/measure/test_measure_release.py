@@ -70,12 +70,13 @@ def test_files_are_as_documented(toy):
         ("level", "string"),
         ("node", "string"),
         ("query", "string"),
-        ("answers", "list<element: int32>"),
+        ("answers", "list<element: int32 not null>"),
         ("variance_numerator", "int64"),
         ("variance_denominator", "int64"),
     ]
+    assert not any(f.nullable for f in table.schema)
     stated = {k.decode(): v.decode() for k, v in pq.read_metadata(path).metadata.items()}
-    assert stated["type"] == "topdown.measurements"
+    assert (stated["type"], stated["version"]) == ("topdown.measurements", "2")
     assert stated["plan_hash"] == plan.plan_hash
     assert "stamp" not in stated
     row = table.slice(1, 1).to_pylist()[0]
