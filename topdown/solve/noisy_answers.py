@@ -96,7 +96,6 @@ class AnswersInMemory:
 
 
 KEPT_OPEN = 4  # parts, in each process
-_KIND = "topdown.measurements"
 _ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 
 
@@ -234,8 +233,8 @@ class MeasurementParts:
         """Tell whether a file says that it holds this plan's measurements of a level (ValueError: it says nonsense)."""
         stated, level = footer.metadata or {}, self.plan.levels[level_index]
         due = {
-            "type": _KIND,
-            "version": TABLE_VERSIONS[_KIND],
+            "type": "topdown.measurements",
+            "version": TABLE_VERSIONS["topdown.measurements"],
             "plan_hash": self.plan.measured_hash,
             "level": level.name,
         }
