@@ -11,7 +11,9 @@ from tests.helpers.depth import DEPTH
 from tests.oracles import solver_twins as reference
 from tests.oracles.structured_step_twin import StepPoint, admm_step, structured_inverse
 from tests.property.test_extend_stage import random_stage
+from topdown.errors import InternalError
 from topdown.solve import (
+    CellFit,
     gram,
     group_sums,
     has_negative_cycle,
@@ -41,6 +43,37 @@ def test_gram_equals_the_sum_of_query_matrices(seed: int) -> None:
     found = gram(labels, weights)
     assert type(found) is np.ndarray  # what C sees would take no lists of rows, and no arithmetic
     np.testing.assert_allclose(found, reference.gram(labels, weights), rtol=1e-13)
+
+
+@given(st.integers(0, 100_000))
+@settings(max_examples=300, deadline=None)
+def test_the_fit_of_all_cells_equals_its_normal_equations(seed: int) -> None:
+    """The root's tables are fitted with this estimate and its inverse covariance: a wrong one would bias them all."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(1, 12)), int(rng.integers(1, 3))
+    labels = rng.integers(0, rng.integers(1, 5), size=(rng.integers(0, 4), n))
+    alone = [rng.permutation(n) for _ in range(rng.integers(1, 3))]
+    labels = np.vstack([labels, *alone])[rng.permutation(len(labels) + len(alone))]
+    weights, g = rng.uniform(0.01, 3, size=len(labels)), rng.normal(size=(n, m))
+    inverse = np.linalg.inv(reference.gram(labels, weights))
+    found = CellFit.to_queries("t", labels, weights, g)
+    np.testing.assert_allclose(found.value, inverse @ g, rtol=1e-9, atol=1e-9)
+    table, which = np.unique(rng.integers(0, 4, size=n), return_inverse=True)
+    first = np.array([np.flatnonzero(which == k)[0] for k in range(len(table))])
+    select = (np.arange(len(table))[:, None] == which).astype(np.float64)
+    margin = found.margin(table[which], first)
+    information = np.linalg.inv(select @ inverse @ select.T)
+    np.testing.assert_allclose(margin.hessian, information, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(margin.g, information @ (select @ inverse @ g), rtol=1e-9, atol=1e-9)
+    least = np.linalg.eigvalsh(information)[0]
+    assert least * (1 - 1e-6) <= margin.curvature <= least * (1 + 1e-12)
+
+
+def test_a_fit_of_cells_that_no_query_tells_apart_is_refused() -> None:
+    """An estimate that is not unique would be taken for the one."""
+    with pytest.raises(InternalError) as raised:
+        CellFit.to_queries("t", np.array([[0, 0, 1]]), np.ones(1), np.ones((3, 1)))
+    assert raised.value.code == "C057"
 
 
 @given(st.integers(0, 100_000))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         MeasurementReader,
         MemorySource,
     )
-    from topdown.solve.objectives import WIDE_CELLS, OwnObjective, PassRows, structured_quadratic
+    from topdown.solve.objectives import WIDE_CELLS, CellFit, OwnObjective, PassRows, structured_quadratic
     from topdown.solve.published_gap import GapReport, objective_gap
     from topdown.solve.release_facts import LevelModel, exact_tables, exact_totals, facts_of_release
     from topdown.solve.second_solve import CHANGED, SecondSolve, compare_with_published

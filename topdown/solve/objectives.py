@@ -6,8 +6,9 @@ makes it from the children's own noisy answers (`OwnStatistics`), the tree estim
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol, final
 
 import numpy as np
@@ -20,7 +21,7 @@ from topdown.formats.common import EstimateOfLevel
 from topdown.formats.release_documents import TreeEstimate
 from topdown.model import refines
 from topdown.plan import Pass
-from topdown.solve.group_constraints import FixedTable, occurring
+from topdown.solve.group_constraints import FixedTable, group_sums, occurring
 from topdown.solve.kernels_shared import gram, linear_term, separating_weight
 from topdown.solve.least_squares import (
     MOST_CROSSING,
@@ -187,7 +188,7 @@ class OwnObjective:
             key = tuple(chosen.tolist())
             if key not in self._cells:
                 linear = linear_term(labels, offsets, weights, self.answers)
-                self._cells[key] = CellFit.of(step.table, gram(labels, weights), linear)
+                self._cells[key] = CellFit.to_queries(step.table, labels, weights, linear)
             return self._cells[key].margin(table, first)
         g = linear_term(at, offsets, weights, self.answers)
         return Dense(gram(at, weights), g, separating_weight(at, weights), float(weights.min()))
@@ -221,10 +222,10 @@ class CellFit:
     """The unconstrained fit of every cell to some queries.
 
     Args:
-        factor: Cholesky factor of its Hessian, as from `cho_factor`. value: the fit, (n, m).
+        solve: gives x of H x = r, (n, k), where H is its Hessian. value: the fit, (n, m).
     """
 
-    factor: tuple[Floats, bool]
+    solve: Callable[[Floats], Floats]
     value: Floats
 
     @staticmethod
@@ -245,7 +246,39 @@ class CellFit:
                 code="C057",
                 fix="measure 'detailed' at this level, or list only coarser queries in the pass",
             ) from None
-        return CellFit(factor, scipy.linalg.cho_solve(factor, g))
+        solve = partial(scipy.linalg.cho_solve, factor)
+        return CellFit(solve, solve(g))
+
+    @staticmethod
+    def to_queries(name: str, labels: Ints, weights: Floats, g: Floats) -> CellFit:
+        """Fit cells to queries; where one has an answer for every cell, by a system of the answers of the others.
+
+        H = w I + S'S, with a row of S for each answer of the others, has the inverse (I - S'(w I + S S')^-1 S) / w.
+
+        Args:
+            name, g: see `of`. labels: int64 (n_queries, n), answer of each cell. weights: (n_queries,).
+        """
+        n = labels.shape[1]
+        occur, inverse = zip(*(np.unique(of, return_inverse=True) for of in labels), strict=True)
+        sizes = np.array([len(answers) for answers in occur])
+        apart, total = sizes == n, int(sizes[sizes < n].sum())
+        weight = float(weights[apart].sum())
+        if not weight or total >= n:
+            return CellFit.of(name, gram(labels, weights), g)
+        starts = np.cumsum(sizes * ~apart) - sizes
+        answer = np.stack([of.reshape(-1) for of in inverse])[~apart] + starts[~apart, None]
+        pointers = len(answer) * np.arange(n + 1)
+        roots = np.tile(np.sqrt(weights[~apart]), n)
+        sums = scipy.sparse.csr_array((roots, answer.T.reshape(-1), pointers), shape=(n, total))
+        by_answer = sums.T.tocsr()
+        factor = scipy.linalg.cho_factor(
+            (by_answer @ sums).toarray() + weight * np.eye(total), overwrite_a=True
+        )
+
+        def solve(r: Floats) -> Floats:
+            return np.asarray((r - sums @ scipy.linalg.cho_solve(factor, by_answer @ r)) / weight)
+
+        return CellFit(solve, solve(g))
 
     def margin(self, table: Ints, first: Ints) -> Dense:
         """Return the fit of a table of sums with its inverse covariance as the Hessian.
@@ -254,13 +287,13 @@ class CellFit:
             table: int64 (n,), answer of each cell. first: one cell of each row.
         """
         answers, of_cell = occurring(table)
-        select = np.zeros((len(answers), len(table)))
-        select[of_cell, np.arange(len(table))] = 1.0
-        information = np.linalg.inv(select @ scipy.linalg.cho_solve(self.factor, select.T))
+        k = len(answers)
+        covariance = group_sums(self.solve((of_cell[:, None] == np.arange(k)).astype(np.float64)), of_cell, k)
+        information = np.linalg.inv(covariance)
         information = (information + information.T) / 2
         lowest = float(np.linalg.eigvalsh(information)[0])
         row_table = of_cell[first]
-        one_row_each = len(first) == len(answers)
+        one_row_each = len(first) == k
         curvature = lowest * (1 - 1e-9) if one_row_each else 0.0
-        linear = information @ (select @ self.value)
+        linear = information @ group_sums(self.value, of_cell, k)
         return Dense(information[np.ix_(row_table, row_table)], linear[row_table], curvature, lowest)

@@ -8,7 +8,7 @@ many empty cells does not push the table (margin-first solving).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 
 import numpy as np
@@ -27,7 +27,7 @@ from topdown.solve.group_constraints import (
     group_sums,
     occurring,
 )
-from topdown.solve.least_squares import PerChild, Problem, solve
+from topdown.solve.least_squares import Problem, solve
 from topdown.solve.least_squares.policy import priced_rules
 from topdown.solve.objectives import Objective, PassRows
 from topdown.solve.release_facts import LevelModel
@@ -261,21 +261,24 @@ def _pass_problem(
         bounds = LowerBounds.none(n, m).floats()
     first = np.zeros(n_rows, dtype=np.int64)
     first[row_of_cell[::-1]] = np.arange(n)[::-1]  # one cell of each row
-    allowed, back = split.allowed[first], np.arange(n_rows)
-    plain = not bounds.n_groups and not over_persons and fixed.n_groups <= 1
+    back, plain = np.arange(n_rows), not bounds.n_groups and not over_persons and fixed.n_groups <= 1
+    if split.counts is None and fixed.n_groups:  # root: its rows by group of the fixed table
+        order = np.argsort(fixed.of[first], kind="stable")
+        first, back = first[order], np.argsort(order)
+    allowed = split.allowed[first]
     rows = PassRows(step, last, split.cells, split.counts, table, first, fixed, allowed, plain)
+    if last and split.counts is None:  # rows are the cells, in this order
+        rows = replace(
+            rows, cells=rows.cells[first], table=table[first], first=np.arange(n), fixed=fixed.at(first)
+        )
     quadratic = split.objective.quadratic(level, rows)
-    at = first
     # Segments are entries with a known sum; below the root, a row's children, which sum to the parent's count.
     if split.counts is not None:
         sums = np.zeros(n_rows)
         np.add.at(sums, row_of_cell, split.counts.astype(np.float64))
         pointers = np.arange(0, n_rows * m + 1, m, dtype=np.int64)
     elif fixed.n_groups:  # root: the fixed table's groups are the segments
-        order = np.argsort(fixed.of[first], kind="stable")
-        at, allowed, back = first[order], allowed[order], np.argsort(order)
-        quadratic = quadratic if isinstance(quadratic, PerChild) else quadratic.in_order(order)
-        pointers = np.searchsorted(fixed.of[at], np.arange(fixed.n_groups + 1)).astype(np.int64)
+        pointers = np.searchsorted(fixed.of[first], np.arange(fixed.n_groups + 1)).astype(np.int64)
         sums = fixed.answers[:, 0].copy()
         beside = (last or refine or _keeps_exact(split, table)) and not refines(
             fixed.of, split.family.exact.of
@@ -283,9 +286,9 @@ def _pass_problem(
         fixed = split.family.exact.floats() if beside else FixedTable.none(n, m).floats()
     else:  # root, nothing known: one segment with no sum
         pointers, sums = np.array([0, n_rows], dtype=np.int64), np.array([-1.0])
-    soft = level.comparisons[: None if over_persons else 0, split.cells[at]]
-    if not (last and at is first):  # else rows are the cells as they are
-        bounds, fixed = bounds.at(at), fixed.at(at)
+    soft = level.comparisons[: None if over_persons else 0, split.cells[first]]
+    if split.counts is None or not last:  # else rows are the cells as they are
+        bounds, fixed = bounds.at(first), fixed.at(first)
     bounds, fixed = bounds.with_single_values_fixed(fixed)
     problem = Problem(
         quadratic=quadratic,

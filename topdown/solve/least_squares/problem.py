@@ -7,7 +7,7 @@ form no matrix is written out: it is applied by means over product axes, and tim
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 from typing import Protocol, final
@@ -57,11 +57,6 @@ class Dense:
     g: Floats
     curvature: float
     scale: float
-
-    def in_order(self, order: Ints) -> Dense:
-        """Return the same with its rows in another order."""
-        hessian = np.ascontiguousarray(self.hessian[np.ix_(order, order)])
-        return Dense(hessian, np.ascontiguousarray(self.g[order]), self.curvature, self.scale)
 
     def block(self, j: int, rows: Ints) -> Floats:
         """Return some rows and columns of the matrix of child j, which all share."""
@@ -280,13 +275,6 @@ class LatticeQuadratic:
         equal = self.lattice.equal_axes(cells, cells)
         below = written_out(self.lattice, self.matrices[j], self.values[j], self.dense[rows], equal)
         return gram(np.ascontiguousarray(self.labels[:, rows]), self.weights) + below
-
-    def in_order(self, order: Ints) -> LatticeQuadratic:
-        """Return the same with its rows in another order."""
-        return replace(
-            self, dense=self.dense[order], product=self.product[order],
-            labels=np.ascontiguousarray(self.labels[:, order]), fixed=self.fixed.at(order), allowed=self.allowed[order],
-        )  # fmt: skip
 
 
 def kernel_axes(lattice: Lattice) -> Axes:

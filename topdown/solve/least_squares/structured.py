@@ -6,7 +6,7 @@ How its step is taken without a dense Hessian is in `structured_step.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -85,11 +85,6 @@ class Structured:
     def scale(self) -> float:
         """Smallest weight."""
         return float(self.weight.min())
-
-    def in_order(self, order: Ints) -> Structured:
-        """Return the same with its rows in another order."""
-        queries = tuple(replace(query, label=query.label[order]) for query in self.queries)
-        return Structured(queries, self.supergroup[order])
 
     def gradient(self, x: Floats) -> Floats:
         """Return Hx - g."""
