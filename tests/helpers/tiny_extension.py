@@ -102,6 +102,13 @@ class World:
                 out &= ~SCHEMA.select(dict(zero.cells))
         return tuple(out.tolist())
 
+    def open_cells(self, depth: int, node: int) -> list[int]:
+        """Return the cells that may hold records at a node, straight from the constraints and the base table."""
+        leaves = np.flatnonzero(self.geography.ancestors_of_leaves[depth] == node)
+        allowed = np.any([self.allowed(int(leaf)) for leaf in leaves], axis=0)
+        has_base = self.base[leaves].sum(axis=0) > 0
+        return np.flatnonzero(allowed & has_base[base_labels(SCHEMA, BASE, {})]).tolist()
+
     def meets_bounds(self, leaf: int, table: tuple[int, ...]) -> bool:
         """Tell whether a leaf's table meets every lower bound, straight from the constraints."""
         return all(

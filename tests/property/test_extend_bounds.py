@@ -122,10 +122,9 @@ class NoisyAnswers:
         """Return (answers listed, noisy values) of every query."""
         rng = np.random.default_rng([self.seed, depth, node])
         support, level = self.context.support, self.context.plan.levels[depth]
-        cells = support.cells(depth, node)
         return [
             (listed, rng.integers(-4, 6, len(listed)).astype(np.int32))
-            for listed in support.listed(self.context.queries(level.name), cells)
+            for listed in support.listed(self.context.queries(level.name), depth, node)
         ]
 
 

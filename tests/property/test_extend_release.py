@@ -14,10 +14,11 @@ from tests.helpers.ledgers import limit_as_stated, n_intents
 from tests.helpers.sections import solve_small
 from tests.helpers.small_release import edit_table, reseal, rewrite_table
 from tests.helpers.solved import solve_release
+from tests.helpers.tiny_extension import draw_world
 from topdown.app import generate_release
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
 from topdown.measure import draw, load_records, measure, read_microdata, records_form
-from topdown.model import Attribute, Histogram, Schema, Support
+from topdown.model import support as support_module
 from topdown.plan import PreparedRun, load_context, load_release_chain, prepare
 from topdown.privacy.ledger import read_book
 from topdown.solve import checkpoint_spans, choose_cut
@@ -163,20 +164,27 @@ def test_what_a_run_prepared_serves_only_its_own_plan(made, tmp_path: Path) -> N
     assert read.plan.plan_hash == prepared.plan.plan_hash
 
 
-def test_answers_listed_are_those_of_the_cells(made) -> None:
-    """Few cells are sorted, many are marked: an answer left out, or twice, would shift all that follow."""
-    labels = tuple(map(str, range(30)))
-    schema = Schema("wide", "wide", "person", tuple(Attribute(name, labels, ()) for name in "abc"))
-    table = Histogram.build(1, 1, np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64))
-    support = Support(schema, made[1].context.rules, np.zeros(schema.n_cells, np.int64), (table,))
-    names = ("b", "a * c", "a * b * c", "b * c", "total")
-    for queries in (tuple(map(support.query, names[k:])) for k in range(len(names))):
-        for n in (0, 1, 40, 1_349, 1_350, 1_351, 3_000):
-            cells = np.random.default_rng(n).integers(0, schema.n_cells, n)
-            cells[:1] = 0  # the first answer of each query
-            wanted = [sorted(set(query.labels[cells].tolist())) for query in queries]
-            for _ in range(2):
-                assert [answers.tolist() for answers in support.listed(queries, cells)] == wanted
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("name", "value"), [("_MOST_KEPT", 2**22), ("_MOST_KEPT", 3), ("_SHORT", 3)])
+def test_answers_listed_are_those_of_the_open_cells(
+    seed: int, name: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer left out, or twice, would shift all that follow; whatever of base cells is kept from other nodes."""
+    monkeypatch.setattr(support_module, name, value)
+    world = draw_world(seed, n_leaves=6)
+    support, geography = world.context().support, world.geography
+    for names in (("sex * age", "detailed"), ("kind", "total", "dwelling * sex"), ("detailed",), ()):
+        queries = tuple(map(support.query, names))
+        for depth, level in enumerate(geography.levels):
+            wanted = [
+                [sorted(set(query.labels[cells].tolist())) for query in queries]
+                for cells in (world.open_cells(depth, node) for node in range(len(level)))
+            ]
+            found = [support.listed(queries, depth, node) for node in range(len(level))]
+            assert wanted == [[answers.tolist() for answers in listed] for listed in found]
+            lengths = [[len(answers) for answers in listed] for listed in wanted]
+            measured = np.flatnonzero(support.inhabited[depth])
+            assert [lengths[node] for node in measured] == support.lengths(depth, queries).tolist()
 
 
 def test_other_public_facts_of_the_base_are_found(made, tmp_path: Path) -> None:
@@ -289,7 +297,7 @@ def test_an_answer_counts_its_own_records(
         node = context.geography.leaves.codes.index(row["node"])
         query = context.plan.query(row["query"])
         answers = truth.answers(query)[node]
-        listed = context.support.listed((query,), context.support.cells(2, node))[0]
+        listed = context.support.listed((query,), 2, node)[0]
         assert row["answers"] == answers[listed].tolist()
         n_lost += int(answers.sum() - answers[listed].sum())
     assert n_lost > 0  # the base's noise has emptied some cells that have records

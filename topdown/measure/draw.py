@@ -71,10 +71,7 @@ def open_answers_lister(support: Support, depth: int, queries: tuple[Query, ...]
     """Return what lists the answers that a base release leaves open at nodes of a level."""
 
     def list_answers(nodes: Ints) -> OpenAnswers:
-        rows = []
-        for node in nodes:
-            cells = support.cells(depth, int(node))
-            rows.append(support.listed(queries, cells))
+        rows = [support.listed(queries, depth, int(node)) for node in nodes]
         sizes = np.array([[len(answers) for answers in row] for row in rows], dtype=np.int64)
         return OpenAnswers(sizes, tuple(np.concatenate(column) for column in zip(*rows, strict=True)))
 

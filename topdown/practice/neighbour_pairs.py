@@ -302,8 +302,8 @@ class _PairFinder:
         node = int(self.context.geography.ancestors_of_leaves[target[0]][place[0]])
         if (target, node) not in self._listed:
             query = self.queries[target[0]][target[1]]
-            cells = self.context.support.cells(target[0], node)
-            self._listed[target, node] = frozenset(self.context.support.listed((query,), cells)[0].tolist())
+            (listed,) = self.context.support.listed((query,), target[0], node)
+            self._listed[target, node] = frozenset(listed.tolist())
         return int(self.queries[target[0]][target[1]].labels[place[1]]) in self._listed[target, node]
 
     def _people(self, gone: LeafPlace, come: LeafPlace | None) -> tuple[tuple[int, int, int], ...] | None:

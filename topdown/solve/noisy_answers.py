@@ -477,9 +477,8 @@ class ListedAnswers(MeasurementFiles):
         k = int(np.searchsorted(level.first, position, side="right")) - 1
         group = self.group(depth, k)
         row = (position - int(level.first[k])) * len(queries)
-        cells = support.cells(depth, node)
         out = []
-        for q, listed in enumerate(support.listed(queries, cells)):
+        for q, listed in enumerate(support.listed(queries, depth, node)):
             found = group.values[group.offsets[row + q] : group.offsets[row + q + 1]]
             if len(found) != len(listed):
                 raise damaged_measurements(group.path)

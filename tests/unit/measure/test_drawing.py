@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tests.helpers.audited import without_noise
 from tests.helpers.killed import die
-from tests.helpers.tiny_extension import draw_world
+from tests.helpers.tiny_extension import World, draw_world
 from topdown.errors import InternalError
 from topdown.measure import (
     PartDrawer,
@@ -30,7 +30,6 @@ from topdown.measure import (
     measure,
 )
 from topdown.model import Histogram
-from topdown.plan import PublicContext
 from topdown.privacy import AesBits, BitSource
 from topdown.privacy.ledger import MeasuredPart, read_ledger
 from topdown.workers import workers_with
@@ -398,16 +397,14 @@ def test_nothing_to_add_changes_nothing():
     assert block.tolist() == [[3, -4]]
 
 
-def slowly(
-    context: PublicContext, depth: int, histogram: Histogram, nodes: list[int]
-) -> tuple[list[int], list[int]]:
+def slowly(world: World, depth: int, histogram: Histogram, nodes: list[int]) -> tuple[list[int], list[int]]:
     """Return answers and sizes node by node, query by query, answer by answer."""
-    answers, sizes = [], []
+    answers, sizes, context = [], [], world.context()
     people = list(
         zip(histogram.node.tolist(), histogram.cell.tolist(), histogram.count.tolist(), strict=True)
     )
     for node in nodes:
-        cells = context.support.cells(depth, node)
+        cells = world.open_cells(depth, node)
         for query in context.queries(context.plan.levels[depth].name):
             listed = sorted({int(query.labels[cell]) for cell in cells})
             sizes.append(len(listed))
@@ -433,5 +430,5 @@ def test_all_nodes_at_once_are_as_one_by_one(seed):
                 continue
             with without_noise():
                 drawn = level_drawer(context, depth, histogram, AesBits()).draw(some)
-            answers, sizes = slowly(context, depth, histogram, some.tolist())
+            answers, sizes = slowly(world, depth, histogram, some.tolist())
             assert (answers, sizes) == (drawn.answers.tolist(), drawn.sizes.tolist()), level.name
