@@ -370,6 +370,7 @@ def tree_above(tree: Tree, level: int) -> Tree:
 PLAN, MANIFEST, TABLE = ("base/plan.json", "base/manifest.json", "base/persons.parquet")
 LEAVES = "public/leaves.parquet"
 OpenKinds = tuple[Ints, NDArray[np.bool_]]  # kind of every cell; (n_leaves, n_kinds)
+KEPT_ANSWERS = 2_000_000  # of base cells, in 16 MB
 RENUMBER = 30  # rules between two renumberings: up to 2^31 kinds times 2^30 fit a whole number
 
 
@@ -416,17 +417,40 @@ class BaseTable:
         np.logical_or.at(opened, up, open_leaf)
         pairs = np.unique(up[self.population.leaf] * self.plan.schema.n_cells + self.population.cell)
         at, base_cell = np.divmod(pairs, self.plan.schema.n_cells)
+        starts = np.cumsum(
+            [0, *(query.n_answers for query in queries)]
+        )  # all answers of all queries in one row
         order, first = self._cells_of
+        kinds_of: dict[int, Ints] = {}
+        known: dict[tuple[int, bytes], Ints] = {}  # by base cell and which of its kinds are open
+        n_known = 0
         out = np.zeros((len(nodes), len(queries)), dtype=np.int64)
         for i, node in enumerate(nodes):
             p, q = np.searchsorted(at, (node, node + 1))
-            cells = np.concatenate([order[first[b] : first[b + 1]] for b in base_cell[p:q]])
-            cells = cells[opened[node, kind[cells]]]
-            for k, query in enumerate(queries):
-                seen = np.zeros(query.n_answers, dtype=bool)
-                seen[query.labels[cells]] = True
-                out[i, k] = np.count_nonzero(seen)
+            parts = []
+            for b in base_cell[p:q].tolist():
+                if b not in kinds_of:
+                    kinds_of[b] = np.unique(kind[order[first[b] : first[b + 1]]])
+                key = b, opened[node, kinds_of[b]].tobytes()
+                if key not in known:
+                    if n_known > KEPT_ANSWERS:
+                        known.clear()
+                        n_known = 0
+                    cells = order[first[b] : first[b + 1]]
+                    cells = cells[opened[node, kind[cells]]]
+                    known[key] = _distinct(
+                        [query.labels[cells] + start for query, start in zip(queries, starts, strict=False)]
+                    )
+                    n_known += len(known[key])
+                parts.append(known[key])
+            out[i] = np.diff(np.searchsorted(_distinct(parts), starts))
         return out
+
+
+def _distinct(parts: list[Ints]) -> Ints:
+    """Return the different numbers of some arrays, increasing."""
+    found = np.sort(np.concatenate(parts))
+    return np.asarray(found[np.diff(found, prepend=-1) > 0])
 
 
 def base_table_paths(tree: Tree, cuts: FileSections) -> list[str]:
