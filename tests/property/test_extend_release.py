@@ -118,7 +118,7 @@ def test_only_open_answers_are_measured(made) -> None:
 
 
 def test_numbers_are_counted_again_whatever_is_kept(made, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sound release would be refused: what is open in a base cell differs between areas, and not all of it is kept."""
+    """A sound release would be refused: areas differ in what is open in a base cell, and not all of it is kept."""
     monkeypatch.setattr(released_records, "KEPT_ANSWERS", 3)
     assert verify(made[2]).check("measurements").ok
 

@@ -27,9 +27,11 @@ from topdown.solve.least_squares import (
     Iterate,
     SoftRules,
     StructuredStep,
+    add_up,
     apply_tree,
     build_tree,
     project_from,
+    spread_out,
 )
 
 
@@ -43,6 +45,18 @@ def test_gram_equals_the_sum_of_query_matrices(seed: int) -> None:
     found = gram(labels, weights)
     assert type(found) is np.ndarray  # what C sees would take no lists of rows, and no arithmetic
     np.testing.assert_allclose(found, reference.gram(labels, weights), rtol=1e-13)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=200, deadline=None)
+def test_sums_of_entries_and_their_transpose_are_those_of_a_matrix(seed: int) -> None:
+    """A sum left out would finish splits at a table that misses the sums of its parent."""
+    rng = np.random.default_rng(seed)
+    inside = rng.random((rng.integers(1, 9), rng.integers(1, 9))) < 0.5  # entry, sum
+    x, sums = rng.integers(-9, 9, len(inside)), rng.integers(-9, 9, inside.shape[1])
+    pointers, index = np.concatenate([[0], np.cumsum(inside.sum(axis=1))]), np.nonzero(inside)[1].copy()
+    assert (inside.T @ x).tolist() == add_up(pointers, index, x.astype(float), len(sums)).tolist()
+    assert (inside @ sums).tolist() == spread_out(pointers, index, sums.astype(float)).tolist()
 
 
 @given(st.integers(0, 100_000))

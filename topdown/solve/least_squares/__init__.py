@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         solve_polished,
         standard_form,
     )
-    from topdown.solve.least_squares.kernels_tree import apply_tree, project_from
+    from topdown.solve.least_squares.kernels_tree import add_up, apply_tree, project_from, spread_out
     from topdown.solve.least_squares.lattice_step import LatticeStep
     from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
     from topdown.solve.least_squares.policy import PRICE, have_common_point, solve

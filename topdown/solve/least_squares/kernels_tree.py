@@ -106,6 +106,33 @@ def apply_tree(tree: Tree, v: FloatTable) -> NDArray[np.float64]:
     return filled
 
 
+def add_up(pointers: Ints, index: Ints, x: Floats, n_sums: Whole) -> NDArray[np.float64]:
+    """Return the sums that each entry is in, of some number for each: (n_sums,).
+
+    Args:
+        pointers, index: the sums of entry i are index[pointers[i]:pointers[i + 1]]. x: (n,).
+    """
+    filled = np.zeros(n_sums)
+    out: FloatsOut = filled
+    for i in range(x.shape[0]):
+        for k in range(pointers[i], pointers[i + 1]):
+            out[index[k]] += x[i]
+    return filled
+
+
+def spread_out(pointers: Ints, index: Ints, sums: Floats) -> NDArray[np.float64]:
+    """Return for each entry what its sums hold together, (n,); see `add_up`, whose transpose this is."""
+    n = pointers.shape[0] - 1
+    filled = np.empty(n)
+    out: FloatsOut = filled
+    for i in range(n):
+        total: float = 0.0
+        for k in range(pointers[i], pointers[i + 1]):
+            total += sums[index[k]]
+        out[i] = total
+    return filled
+
+
 def project_from(
     v: Floats, allowed: Bools, first: Whole, last: Whole, s: float, threshold: float, out: FloatsOut
 ) -> float:

@@ -17,7 +17,7 @@ from topdown.errors import ConfigError
 from topdown.solve.group_constraints import FixedTable, LowerBounds
 from topdown.solve.least_squares.admm import Iterate, PenaltySchedule, Step
 from topdown.solve.least_squares.kernels_admm import project_segments
-from topdown.solve.least_squares.kernels_tree import Schur, Tree, admm_steps, apply_tree
+from topdown.solve.least_squares.kernels_tree import Schur, Tree, add_up, admm_steps, apply_tree, spread_out
 from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.structured import (
     NestedAnswers,
@@ -259,33 +259,34 @@ class FreeEntries:
         (n, m), fixed, by_row = problem.shape, problem.fixed, quadratic.transposed
         self.places = np.flatnonzero(free)
         row, child = np.divmod(self.places, m)
-        entry = np.arange(len(row))
         lengths = np.diff(by_row.indptr)[row]
-        first = by_row.indptr[row] - np.cumsum(lengths) + lengths
-        answer = by_row.indices[np.repeat(first, lengths) + np.arange(lengths.sum())]
-        of_entry = np.repeat(entry, lengths)
-        self.answers = csr_array(
-            (np.ones(len(answer)), (answer * m + child[of_entry], of_entry)),
-            shape=(quadratic.target.size, len(row)),
-        )
-        self.by_entry, self.weight = self.answers.T.tocsr(), np.repeat(quadratic.weight, m)
-        self.g = self.by_entry @ (self.weight * quadratic.target.reshape(-1))
-        n_sums = n + fixed.answers.size
-        self.sums = summing_matrix(row, n_sums) + summing_matrix(n + fixed.of[row] * m + child, n_sums)
+        self.pointers = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        answer = by_row.indices[
+            np.repeat(by_row.indptr[row] - self.pointers[:-1], lengths) + np.arange(lengths.sum())
+        ]
+        self.answer = answer.astype(np.int64) * m + np.repeat(child, lengths)
+        self.weight = np.repeat(quadratic.weight, m)
+        self.g = spread_out(self.pointers, self.answer, self.weight * quadratic.target.reshape(-1))
         self.known = np.concatenate([problem.sums, fixed.answers.reshape(-1)])
-        self.by_sum = self.sums.T.tocsr()
-        both = self.sums @ self.by_sum + SINGULAR * scipy.sparse.eye_array(len(self.known))
+        table = n + fixed.of[row] * m + child
+        self.twice, self.sum = np.arange(0, 2 * len(row) + 1, 2), np.stack([row, table], axis=1).reshape(-1)
+        sums = summing_matrix(row, len(self.known)) + summing_matrix(table, len(self.known))
+        both = sums @ sums.T + SINGULAR * scipy.sparse.eye_array(len(self.known))
         self.factor = scipy.sparse.linalg.splu(
             both.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
         )
 
     def with_sums(self, x: Floats) -> Floats:
         """Return the nearest table with the known sums, as far as these entries can have them."""
-        return np.asarray(x + self.by_sum @ self.factor.solve(self.known - self.sums @ x))
+        return x + self._by_sum(self.factor.solve(self.known - self.sums(x)))
+
+    def sums(self, x: Floats) -> Floats:
+        """Return the sums of rows and fixed table that a table on the entries has."""
+        return add_up(self.twice, self.sum, x, len(self.known))
 
     def gradient(self, x: Floats) -> Floats:
         """Return Hx - g on the entries."""
-        return np.asarray(self.by_entry @ (self.weight * (self.answers @ x)) - self.g)
+        return self._times(x) - self.g
 
     def towards_optimum(self, x: Floats, enough: float) -> tuple[Floats, bool]:
         """Return a table whose gradient within the sums is shorter by `CLOSER`, or `enough`; and whether it is that."""
@@ -293,7 +294,7 @@ class FreeEntries:
         old = float(rest @ rest)
         least = max(enough**2, CLOSER**2 * old)
         for _ in range(MOST_GRADIENTS):
-            image = self.by_entry @ (self.weight * (self.answers @ step))
+            image = self._times(step)
             along = float(step @ image)
             if old <= least or along <= 0:
                 break
@@ -304,11 +305,20 @@ class FreeEntries:
 
     def multipliers(self, x: Floats, near: Floats) -> Floats:
         """Return those of the sums that explain the gradient at a table best, the nearest to some."""
-        return np.asarray(near + self.factor.solve(self.sums @ (self.gradient(x) - self.by_sum @ near)))
+        return np.asarray(near + self.factor.solve(self.sums(self.gradient(x) - self._by_sum(near))))
 
     def _within(self, x: Floats) -> Floats:
         """Return the nearest table with all sums 0."""
-        return np.asarray(x - self.by_sum @ self.factor.solve(self.sums @ x))
+        return x - self._by_sum(self.factor.solve(self.sums(x)))
+
+    def _times(self, x: Floats) -> Floats:
+        """Return Hx on the entries."""
+        answers = add_up(self.pointers, self.answer, x, len(self.weight))
+        return spread_out(self.pointers, self.answer, self.weight * answers)
+
+    def _by_sum(self, multipliers: Floats) -> Floats:
+        """Return for each entry the multipliers of its two sums together."""
+        return spread_out(self.twice, self.sum, multipliers)
 
 
 def finish_split(problem: Problem, quadratic: Structured, near: Solution) -> Solution | None:
@@ -328,7 +338,7 @@ def finish_split(problem: Problem, quadratic: Structured, near: Solution) -> Sol
         taken += 1
         inner = FreeEntries(problem, quadratic, free)
         start = inner.with_sums(x.reshape(-1)[inner.places])
-        if np.abs(inner.known - inner.sums @ start).max() > NEXT_TO_NOTHING:
+        if np.abs(inner.known - inner.sums(start)).max() > NEXT_TO_NOTHING:
             return None
         found, ends = inner.towards_optimum(start, NEXT_TO_NOTHING * quadratic.scale)
         push = inner.multipliers(found, push)
