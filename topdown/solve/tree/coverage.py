@@ -11,7 +11,7 @@ import numpy as np
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.formats.common import EstimateOfLevel
-from topdown.model import parse_query, public_constraints
+from topdown.model import distinct_rows, parse_query, public_constraints
 from topdown.plan import LevelPlan, Plan, PublicContext
 from topdown.solve.lattice import Information, Lattice, information, make_lattice
 from topdown.solve.least_squares import MOST_CROSSING
@@ -166,7 +166,7 @@ def _schema_lattice(plan: Plan) -> Lattice:
 def _information_is_invertible(context: PublicContext, lattice: Lattice, own: Information) -> bool:
     """Tell whether the leaves' own information is invertible for every pattern of open values."""
     is_open = open_values(lattice, context.rules.class_of_cell, context.rules.open[-1])
-    for row in np.unique(is_open, axis=0):
+    for row in distinct_rows(is_open)[0]:
         values = np.flatnonzero(row)
         found = np.linalg.eigvalsh(own.on(values)) if len(values) else np.ones((1, 1))
         if found.min() <= TOLD_APART * found.max():
