@@ -186,7 +186,7 @@ class NewtonSteps(ABC):
         self.most = np.concatenate([bounds.everybody, most]).astype(np.float64)
         order = np.argsort(self.child, kind="stable")
         self.of_child = np.split(order, np.searchsorted(self.child[order], np.arange(1, problem.shape[1])))
-        self.damping = DAMPING / problem.quadratic.largest_eigenvalue()
+        self.damping = DAMPING / problem.quadratic.largest_eigenvalue
         self.select = (np.arange(problem.fixed.n_groups)[:, None] == problem.fixed.of).astype(np.float64)
         self.allowed = problem.allowed
 

@@ -189,5 +189,5 @@ def first_penalty(problem: Problem) -> float:
         if (problem.sums >= 0).all():
             smallest *= max(1.0, problem.allowed.sum() / max(problem.sums.sum(), 1.0))
     else:
-        largest = quadratic.largest_eigenvalue()
+        largest = quadratic.largest_eigenvalue
     return float(np.sqrt(max(smallest, largest * 1e-5) * largest))

@@ -190,7 +190,7 @@ def priced_rules(rows: Ints, most: Ints, quadratic: Quadratic, over_persons: flo
     """
     if not len(rows):
         return SoftRules.none(rows.shape[1], most.shape[1])
-    price = PRICE * quadratic.largest_eigenvalue() * max(over_persons, 1.0)
+    price = PRICE * quadratic.largest_eigenvalue * max(over_persons, 1.0)
     return SoftRules(rows / _row_scale(rows), most / _row_scale(rows), price)
 
 

@@ -36,8 +36,9 @@ class Quadratic(Protocol):
     def gradient(self, x: Floats) -> Floats:
         """Return Hx - g, (n, m)."""
 
+    @property
     def largest_eigenvalue(self) -> float:
-        """Return about the largest eigenvalue of H."""
+        """About the largest eigenvalue of H."""
 
     def inverse_norm(self, r: Floats, enough: float) -> float:
         """Return r'H^-1 r or a bound above it, for a positive curvature: any bound that is `enough`, or if none is."""
@@ -67,8 +68,9 @@ class Dense:
         """Return Hx - g."""
         return np.asarray(self.hessian @ x - self.g)
 
+    @cached_property
     def largest_eigenvalue(self) -> float:
-        """Return about the largest eigenvalue."""
+        """About the largest eigenvalue."""
         return power_method(lambda v: np.asarray(self.hessian @ v), len(self.hessian))
 
     def inverse_norm(self, r: Floats, enough: float) -> float:
@@ -153,8 +155,9 @@ class PerChild:
         """Return Hx - g."""
         return self.times(x) - self.g
 
+    @cached_property
     def largest_eigenvalue(self) -> float:
-        """Return about the largest eigenvalue of any child's matrix, along tables that keep the fixed one."""
+        """About the largest eigenvalue of any child's matrix, along tables that keep the fixed one."""
         return max(largest_along(self.times, self.fixed, self.allowed), self.scale)
 
     def inverse_norm(self, r: Floats, enough: float) -> float:
@@ -234,7 +237,7 @@ class LatticeQuadratic:
 
     def times(self, z: Floats) -> Floats:
         """Return (A + K_j) z_j in column j, (n, m)."""
-        out = self._by_means(z, self.matrices)
+        out = self._by_means(z, self._beyond)
         for of, weight in zip(self.labels, self.weights, strict=True):
             out += weight * group_sums(z, of, int(of.max(initial=-1)) + 1)[of]
         return out
@@ -243,8 +246,9 @@ class LatticeQuadratic:
         """Return Hx - g."""
         return self.times(x) - self.g
 
+    @cached_property
     def largest_eigenvalue(self) -> float:
-        """Return about the largest eigenvalue of any child's matrix, along tables that keep the fixed one."""
+        """About the largest eigenvalue of any child's matrix, along tables that keep the fixed one."""
         return max(largest_along(self.times, self.fixed, self.allowed), self.scale)
 
     def inverse_norm(self, r: Floats, enough: float) -> float:
@@ -252,20 +256,27 @@ class LatticeQuadratic:
         bound = float((r * r).sum()) / self.curvature
         if bound <= enough:
             return bound
-        inverses = tuple(self.inverse(j) for j in range(len(self.values)))
+        inverses = tuple(self.factors(self.inverse(j)).reshape(-1) for j in range(len(self.values)))
         return min(max(float((r * self._by_means(r, inverses)).sum()), 0.0), bound)
 
-    def _by_means(self, z: Floats, matrices: tuple[Floats, ...]) -> Floats:
-        """Return matrices by components times the columns of z, on complete tables that are 0 elsewhere, (n, m)."""
+    @cached_property
+    def _beyond(self) -> tuple[Floats, ...]:
+        return tuple(self.factors(matrix).reshape(-1) for matrix in self.matrices)
+
+    @cached_property
+    def _open_rows(self) -> tuple[tuple[Ints, Ints], ...]:
+        """Per child, its open rows and their places in its complete table."""
+        found = [np.flatnonzero(at >= 0) for at in self.at.T]
+        return tuple((rows, self.at[rows, j]) for j, rows in enumerate(found))
+
+    def _by_means(self, z: Floats, factors: tuple[Floats, ...]) -> Floats:
+        """Return each child's matrix times its column of z, on complete tables that are 0 elsewhere, (n, m)."""
         out = np.zeros(z.shape)
-        for j, matrix in enumerate(matrices):
-            factors = np.ascontiguousarray(self.factors(matrix)).reshape(-1)
-            open_rows = np.flatnonzero(self.at[:, j] >= 0)
-            at = self.at[open_rows, j]
+        for j, (open_rows, at) in enumerate(self._open_rows):
             full = np.zeros(len(self.values[j]) * self.lattice.n_product)
             full[at] = z[open_rows, j]
             image, sums = np.empty_like(full), np.empty((2, len(self.values[j]) * self.axes.starts[-1]))
-            apply_sums(factors, self.axes, full, image, sums[0], sums[1])
+            apply_sums(factors[j], self.axes, full, image, sums[0], sums[1])
             out[open_rows, j] = image[at]
         return out
 

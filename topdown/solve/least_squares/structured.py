@@ -94,8 +94,9 @@ class Structured:
         """Return Hx, (n, m)."""
         return np.asarray(self.transposed @ (self.weight[:, None] * (self.matrix @ x)))
 
+    @cached_property
     def largest_eigenvalue(self) -> float:
-        """Return about the largest eigenvalue."""
+        """About the largest eigenvalue."""
         return power_method(
             lambda v: self.transposed @ (self.weight * (self.matrix @ v)), len(self.supergroup)
         )
