@@ -278,13 +278,11 @@ def _chance_above(estimate: Ints, stddev: Ints, count: Ints, x: Ints) -> Floats:
     a = (estimate - 1000 * x) / unit
     d = (1000 * count - BELOW_COUNT) / unit
     b = a - d
-    far = np.maximum(b, 0)  # where both tails may be too small for a float
-    ratio = (
-        scipy.special.erfcx(np.maximum(a, 0)) / scipy.special.erfcx(far) * np.exp(np.minimum(-d * (a + b), 0))
-    )
-    return np.asarray(
-        np.where(b > 0, ratio, scipy.special.erfc(a) / scipy.special.erfc(np.minimum(b, 0))), dtype=np.float64
-    )
+    found, far = np.empty(len(a)), b > 0  # where both tails may be too small for a float
+    erfc, scaled = scipy.special.erfc, scipy.special.erfcx
+    found[far] = scaled(a[far]) / scaled(b[far]) * np.exp(-(d * (a + b))[far])
+    found[~far] = erfc(a[~far]) / erfc(b[~far])
+    return found
 
 
 def rows_of_unions(

@@ -23,7 +23,7 @@ BELOW_COUNT = (
     850  # thousandths: how much nearer to the border of being listed an estimate is than its count says
 )
 NEAR = 10**-9  # of chances that two programs find for the same end
-FAR, DEEP = 3, 60  # from where a tail is a continued fraction, and how many terms it has
+FAR, DEEP = 3, 36  # from where a tail is a continued fraction, and how many terms it has
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,8 +244,9 @@ def _upper_tail(z: Floats) -> Floats:
     size, tail = np.abs(z), np.empty(len(z))
     far = size > FAR
     near = term = total = size[~far]
+    square = near**2
     for k in range(1, DEEP):
-        term = term * near**2 / (2 * k + 1)
+        term = term * square / (2 * k + 1)
         total = total + term
     tail[~far] = 1 / 2 - _density(near) * total
     beyond = np.minimum(size[far], 12 * FAR)  # less than 1e-280 further on
