@@ -304,17 +304,19 @@ def kernel_axes(lattice: Lattice) -> Axes:
 
 
 def written_out(lattice: Lattice, matrices: Floats, values: Ints, dense: Ints, equal: Ints) -> Floats:
-    """Return a matrix on rows, (n, n); zero where a row's dense value is closed.
+    """Return matrices on rows, (..., n, n); zero where a row's dense value is closed.
 
     Args:
-        matrices: by components on the open dense values, (n_components, t, t). values: those values.
+        matrices: by components on the open dense values, (..., n_components, t, t). values: those values.
         dense: int64 (n,), of the rows. equal: int64 (n, n), axes on which two rows' product cells agree.
     """
-    local = np.full(lattice.n_dense, len(values), dtype=np.int64)
-    local[values] = np.arange(len(values))
-    entries = np.pad(lattice.entries(matrices), ((0, 0), (0, 1), (0, 1)))
+    t = len(values)
+    local = np.full(lattice.n_dense, t, dtype=np.int64)
+    local[values] = np.arange(t)
+    entries = np.zeros((*matrices.shape[:-2], t + 1, t + 1))
+    entries[..., :t, :t] = lattice.entries(matrices)
     here = local[dense]
-    return np.ascontiguousarray(entries[equal, here[:, None], here[None, :]])
+    return np.ascontiguousarray(entries[..., equal, here[:, None], here[None, :]])
 
 
 @dataclass(frozen=True, eq=False)

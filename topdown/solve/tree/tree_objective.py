@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
@@ -9,7 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from topdown.arrays import Floats, Ints
+from topdown.arrays import Bools, Floats, Ints
 from topdown.formats.release_documents import TreeEstimate
 from topdown.model import refines
 from topdown.plan import Plan, PublicContext
@@ -90,7 +91,9 @@ class TreeObjective:
             return self._cells[0].margin(rows.table, rows.first)
         query = query_of_labels(lattice, level.tables[rows.step.table])
         estimate = self.found.alone[0][0][0]
-        block, linear, least = _information(lattice, query, values, (spread, spread), estimate)
+        (block,), (linear,), least = _information(
+            lattice, query, values, (spread[None], spread[None]), estimate[None]
+        )
         row = _places(lattice, query, *lattice.place[:, rows.cells[rows.first]])
         one_row_each = len(np.unique(row)) == len(row)
         curvature = least * (1 - 1e-9) if one_row_each else 0.0
@@ -108,41 +111,58 @@ class TreeObjective:
         equal = lattice.equal_axes(product, product)
         below = written_out(lattice, up.beyond[0][0], up.shape.values[0], dense, equal)
         hessian = gram(np.ascontiguousarray(level.labels[:, cells]), level.weights) + below
-        return hessian, self._linear(0, 0, dense, product)[:, None]
+        return hessian, self._linear(0, up.shape.place[:1], dense, product)
 
-    def _linear(self, depth: int, node: int, dense: Ints, product: Ints) -> Floats:
-        """Return b of a node at some cells; 0 where they are closed."""
-        shape = self.tree.levels[depth].shape
-        b = self.found.linear[depth][shape.pattern[node]][shape.place[node]]
-        values = shape.values[shape.pattern[node]]
+    def _linear(self, pattern: int, places: Ints, dense: Ints, product: Ints) -> Floats:
+        """Return b of nodes of one pattern at some cells, (n_cells, n_nodes); 0 where they are closed."""
+        b = self.found.linear[self.depth][pattern][places]
+        values = self.tree.levels[self.depth].shape.values[pattern]
         at = np.minimum(np.searchsorted(values, dense), len(values) - 1)
-        return np.where(values[at] == dense, b[at, product], 0.0)
+        return np.where(values[at] == dense, b[:, at, product], 0.0).T
+
+    def _alike(self) -> Iterator[tuple[Ints, int, Ints]]:
+        """Yield children with the same dense values open: which they are, their pattern, and their places in it."""
+        shape = self.tree.levels[self.depth].shape
+        patterns, places = shape.pattern[self.nodes], shape.place[self.nodes]
+        for pattern in np.unique(patterns).tolist():
+            here = np.flatnonzero(patterns == pattern)
+            yield here, pattern, places[here]
 
     def _last(self, level: LevelModel, rows: PassRows) -> PerChild | LatticeQuadratic:
         """Return the quadratic of cells."""
-        (n, m), found = rows.allowed.shape, self._in_lattice(level, rows)
+        (n, m), lattice, up = rows.allowed.shape, self.tree.lattice, self.tree.levels[self.depth]
         if self.in_lattice and n * n * m > MOST_WRITTEN_OUT:
-            return found
-        equal = found.lattice.equal_axes(found.product, found.product)
-        beyond = [
-            written_out(found.lattice, k, values, found.dense, equal)
-            for k, values in zip(found.matrices, found.values, strict=True)
-        ]
-        hessian, g, least = (
-            gram(found.labels, found.weights),
-            np.ascontiguousarray(found.g),
-            _least(found.matrices),
+            return self._in_lattice(level, rows)
+        informative = _informative(level, rows)
+        labels, weights = (
+            np.ascontiguousarray(level.labels[informative][:, rows.cells]),
+            level.weights[informative],
         )
-        return PerChild(
-            hessian, np.stack(beyond), g, found.curvature, found.scale, rows.fixed, rows.allowed, least
-        )
+        dense, product = lattice.place[:, rows.cells]
+        equal = lattice.equal_axes(product, product)
+        beyond, g = np.empty((m, n, n)), np.empty((n, m))
+        for here, pattern, places in self._alike():
+            beyond[here] = written_out(
+                lattice, up.beyond[pattern][places], up.shape.values[pattern], dense, equal
+            )
+            g[:, here] = self._linear(pattern, places, dense, product)
+        least = self._least_beyond()
+        curvature, scale = _separate(labels, weights) + least, float(level.weights.min())
+        return PerChild(gram(labels, weights), beyond, g, curvature, scale, rows.fixed, rows.allowed, least)
+
+    def _least_beyond(self) -> float:
+        """Return a number below the smallest eigenvalue of every K: those of all components are its own."""
+        matrices = self.tree.levels[self.depth].beyond
+        found = min(float(np.linalg.eigvalsh(matrices[p][places]).min()) for _, p, places in self._alike())
+        return max(found, 0.0) * (1 - 1e-9)
 
     def _in_lattice(self, level: LevelModel, rows: PassRows) -> LatticeQuadratic:
         """Return the quadratic of cells in lattice form. What the fixed table tells is constant and left out of A."""
-        lattice, up, fixed = self.tree.lattice, self.tree.levels[self.depth], rows.fixed
-        labels = level.labels[:, rows.cells]
-        informative = np.array([not fixed.n_groups or not refines(fixed.of, of) for of in labels], dtype=bool)
-        labels, weights = np.ascontiguousarray(labels[informative]), level.weights[informative]
+        lattice, up, informative = self.tree.lattice, self.tree.levels[self.depth], _informative(level, rows)
+        labels, weights = (
+            np.ascontiguousarray(level.labels[informative][:, rows.cells]),
+            level.weights[informative],
+        )
         dense, product = lattice.place[:, rows.cells]
         own = up.own.matrices - sum(
             weight * query_of_labels(lattice, of).gram(lattice)
@@ -161,9 +181,9 @@ class TreeObjective:
             weights,
             own,
             tuple(self.found.linear[self.depth][p][at] for p, at in zip(pattern, place, strict=True)),
-            _separate(labels, weights) + _least(matrices),
+            _separate(labels, weights) + self._least_beyond(),
             float(level.weights.min()),
-            fixed,
+            rows.fixed,
             rows.allowed,
         )
 
@@ -181,18 +201,16 @@ class TreeObjective:
         places = _places(lattice, query, dense, product)  # answer of each cell
         answers, row_answer = np.unique(places, return_inverse=True)
         row_answer = row_answer.reshape(-1)[rows.first]
-        blocks, linear, least = [], [], np.inf
-        for child in self.nodes:
-            pattern = up.shape.pattern[child]
-            values = up.shape.values[pattern]
-            spread = up.of(up.spread, int(child))
+        m, q, least = len(self.nodes), len(answers), np.inf
+        blocks, linear = np.empty((m, q, q)), np.empty((m, q))
+        for here, pattern, places in self._alike():
+            values, spread = up.shape.values[pattern], up.spread[pattern][places]
             at = np.searchsorted(theirs, values)
-            estimate = up.of(self.found.alone[self.depth], int(child))
-            estimate = estimate + lattice.apply(spread[None], moved[at][None])[0]
+            estimate = self.found.alone[self.depth][pattern][places]
+            estimate = estimate + lattice.apply(spread, np.repeat(moved[None, at], len(here), axis=0))
             left = spread - spread @ k[:, at[:, None], at[None, :]] @ spread
             block, value, lowest = _information(lattice, query, values, (spread, left), estimate)
-            blocks.append(block[np.ix_(answers, answers)])
-            linear.append(value[answers])
+            blocks[here], linear[here] = block[:, answers[:, None], answers], value[:, answers]
             least = min(least, lowest)
         shared = least * np.eye(len(answers))
         beyond = []
@@ -204,7 +222,7 @@ class TreeObjective:
         return PerChild(
             np.ascontiguousarray(shared[on_rows]),
             np.stack([k[on_rows] for k in beyond]),
-            np.ascontiguousarray(np.stack(linear, axis=1)[row_answer]),
+            np.ascontiguousarray(linear.T[row_answer]),
             least * (1 - 1e-9) if one_row_each else 0.0,
             least,
             rows.fixed.at(rows.first),
@@ -212,10 +230,11 @@ class TreeObjective:
         )
 
 
-def _least(matrices: tuple[Floats, ...]) -> float:
-    """Return a number below the smallest eigenvalue of matrices by components: theirs are those of all components."""
-    found = min(float(np.linalg.eigvalsh(k).min()) for k in matrices)
-    return max(found, 0.0) * (1 - 1e-9)
+def _informative(level: LevelModel, rows: PassRows) -> Bools:
+    """Tell which queries the fixed table does not answer, bool (n_queries,)."""
+    fixed = rows.fixed
+    told = [not fixed.n_groups or not refines(fixed.of, of) for of in level.labels[:, rows.cells]]
+    return np.array(told, dtype=bool)
 
 
 def _separate(labels: Ints, weights: Floats) -> float:
@@ -234,44 +253,48 @@ def _places(lattice: Lattice, query: ProductQuery, dense: Ints, product: Ints) -
 
 
 def _information(
-    lattice: Lattice, query: ProductQuery, values: Ints, covariances: tuple[Floats, Floats], estimate: Floats
+    lattice: Lattice, query: ProductQuery, values: Ints, covariances: tuple[Floats, Floats], estimates: Floats
 ) -> tuple[Floats, Floats, float]:
-    """Return the inverse covariance of a child's answers, that times their estimate, and its least curvature.
+    """Return inverse covariances of some children's answers, these times their estimates, and the least curvature.
 
     Args:
-        values: the child's open dense values. estimate: of its cells, (t, n_product).
-        covariances: of its cells, by components, before and after the parent's table is known.
+        values: the children's open dense values. estimates: of their cells, (m, t, n_product).
+        covariances: of their cells, by components, before and after the parent's table is known.
     """
     group = query.group[values]
     groups = np.unique(group)
     select = (groups[:, None] == group[None, :]).astype(np.float64)
     dropped = lattice.averaged[(lattice.n_components - 1) & ~query.kept]
     inside = [c for c in range(lattice.n_components) if c & ~query.kept == 0]
-    matrices = np.zeros((lattice.n_components, len(groups), len(groups)))
+    matrices = np.zeros((len(estimates), lattice.n_components, len(groups), len(groups)))
     lowest = np.inf
     for c in inside:
-        before, after = (dropped * select @ v[c] @ select.T for v in covariances)
-        sizes, vectors = np.linalg.eigh((after + after.T) / 2)
-        least = LEAST_LEFT * float(
-            np.linalg.eigvalsh(before)[-1]
+        before, after = (dropped * select @ v[:, c] @ select.T for v in covariances)
+        sizes, vectors = np.linalg.eigh((after + np.swapaxes(after, 1, 2)) / 2)
+        least = np.linalg.eigvalsh(before)[:, -1:]
+        weights = 1.0 / np.maximum(
+            sizes, LEAST_LEFT * least
         )  # what the parent's table decides has no variance
-        weights = 1.0 / np.maximum(sizes, least)
-        matrices[c] = (vectors * weights) @ vectors.T
+        matrices[:, c] = (vectors * weights[:, None, :]) @ np.swapaxes(vectors, 1, 2)
         lowest = min(lowest, float(weights.min()))
     n_kept = lattice.n_product // int(dropped)
     first = np.zeros(n_kept, dtype=np.int64)  # a product cell of each answer
     cells = np.arange(lattice.n_product)
     within = _places(lattice, replace(query, group=np.zeros_like(query.group)), np.zeros_like(cells), cells)
     first[within[::-1]] = cells[::-1]
-    entries = dropped * lattice.entries(matrices)[lattice.equal_axes(first, first)]  # (q, q, g, g)
+    entries = dropped * lattice.entries(matrices)[:, lattice.equal_axes(first, first)]  # (m, q, q, g, g)
+    sums = np.zeros((len(estimates), len(groups), n_kept))
+    nodes, answer = np.arange(len(estimates))[:, None, None], np.searchsorted(groups, group)[:, None]
+    np.add.at(sums, (nodes, answer, within), estimates)
+    value = np.einsum("mqrgh,mhr->mgq", entries, sums)
+    shape = len(estimates), query.n_groups, n_kept
+    block, linear = np.zeros((*shape, *shape[1:])), np.zeros(shape)
+    block[np.ix_(np.arange(shape[0]), groups, np.arange(n_kept), groups, np.arange(n_kept))] = (
+        entries.transpose(0, 3, 1, 4, 2)
+    )
+    linear[:, groups] = value
     n_answers = query.n_groups * n_kept
-    sums = np.zeros((len(groups), n_kept))
-    np.add.at(sums, (np.searchsorted(groups, group)[:, None], within[None, :]), estimate)
-    value = np.einsum("qrgh,hr->gq", entries, sums)
-    block, linear = np.zeros((query.n_groups, n_kept) * 2), np.zeros((query.n_groups, n_kept))
-    block[np.ix_(groups, np.arange(n_kept), groups, np.arange(n_kept))] = entries.transpose(2, 0, 3, 1)
-    linear[groups] = value
-    return block.reshape(n_answers, n_answers), linear.reshape(-1), lowest
+    return block.reshape(-1, n_answers, n_answers), linear.reshape(-1, n_answers), lowest
 
 
 JUDGED_LEAVES = 12
