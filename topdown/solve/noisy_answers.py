@@ -101,13 +101,13 @@ _ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 
 @dataclass(frozen=True, eq=False)
 class RowGroup:
-    """One row group: read-only answers int32, and where those of each (node, query) start, int64, and end.
+    """One row group: read-only answers, int32 or narrower, and where those of each (node, query) start and end.
 
     `is_even`: whether every query has its number of answers at every node.
     """
 
     path: Path
-    values: NDArray[np.int32]
+    values: NDArray[np.signedinteger[Any]]
     offsets: NDArray[np.int64]
     is_even: bool
 
@@ -168,15 +168,15 @@ class MeasurementParts:
     Args:
         release: the release folder.
         plan: of the release.
-        n_groups: row groups kept in memory, about 1 MB each.
+        n_groups: row groups kept in memory, about 1 MB each; None: all, in 16 bits where they fit.
     """
 
-    def __init__(self, release: Path, plan: Plan, n_groups: int = 8) -> None:
+    def __init__(self, release: Path, plan: Plan, n_groups: int | None = 8) -> None:
         self.release, self.plan, self._n_groups = Path(release), plan, n_groups
         self._cache: OrderedDict[tuple[int, int, int], RowGroup] = OrderedDict()
         self._parts: OrderedDict[tuple[int, Path], pq.ParquetFile] = OrderedDict()
 
-    def __reduce__(self) -> tuple[type[MeasurementParts], tuple[Path, Plan, int]]:
+    def __reduce__(self) -> tuple[type[MeasurementParts], tuple[Path, Plan, int | None]]:
         return type(self), (self.release, self.plan, self._n_groups)
 
     def group(self, level_index: int, rows: LevelRows, k: int) -> RowGroup:
@@ -186,8 +186,9 @@ class MeasurementParts:
         """
         key = (level_index, int(rows.part[k]), int(rows.group[k]))
         if key not in self._cache:
-            self._cache[key] = self._read(level_index, rows, k)
-            while len(self._cache) > self._n_groups:
+            group = self._read(level_index, rows, k)
+            self._cache[key] = _narrowed(group) if self._n_groups is None else group
+            while self._n_groups is not None and len(self._cache) > self._n_groups:
                 self._cache.popitem(last=False)
         self._cache.move_to_end(key)
         return self._cache[key]
@@ -215,9 +216,10 @@ class MeasurementParts:
                 break
             pieces.append(self._whole(level_index, rows, k)[max(low - start, 0) : high - start])
         empty = np.empty((0, width), dtype=np.int32)
-        return rows.measured[low:high], pieces[0] if len(pieces) == 1 else np.concatenate([empty, *pieces])
+        found = pieces[0] if len(pieces) == 1 else np.concatenate([empty, *pieces])
+        return rows.measured[low:high], found.astype(np.int32, copy=False)
 
-    def _whole(self, level_index: int, rows: LevelRows, k: int) -> NDArray[np.int32]:
+    def _whole(self, level_index: int, rows: LevelRows, k: int) -> NDArray[np.signedinteger[Any]]:
         """Return a row group with a row for each node: every query has its number of answers there (V020)."""
         group = self.group(level_index, rows, k)
         if not group.is_even:
@@ -282,6 +284,12 @@ class MeasurementParts:
         sizes = np.tile([m.n_answers for m in level.measurements], len(codes))
         is_even = np.array_equal(offsets, np.concatenate(([0], np.cumsum(sizes))))
         return RowGroup(path, lists.values.to_numpy(zero_copy_only=True), offsets, is_even)
+
+
+def _narrowed(group: RowGroup) -> RowGroup:
+    """Return a row group in 16 bits if its answers fit."""
+    narrow = group.values.astype(np.int16)
+    return replace(group, values=narrow) if np.array_equal(narrow, group.values) else group
 
 
 def _holds(column: pa.DictionaryArray, labels: Sequence[str], of_row: NDArray[np.intp]) -> bool:
@@ -389,16 +397,16 @@ class MeasurementFiles:
     Args:
         release: the release folder.
         context: its plan and public facts.
-        n_groups: row groups kept in memory, about 1 MB each.
+        n_groups: see `MeasurementParts`.
 
     """
 
-    def __init__(self, release: Path, context: PublicContext, n_groups: int = 8) -> None:
+    def __init__(self, release: Path, context: PublicContext, n_groups: int | None = 8) -> None:
         self.release, self.context, self._n_groups = Path(release), context, n_groups
         self.files = MeasurementParts(release, context.plan, n_groups)
         self._levels: dict[int, LevelRows] = {}
 
-    def __reduce__(self) -> tuple[type[MeasurementFiles], tuple[Path, PublicContext, int]]:
+    def __reduce__(self) -> tuple[type[MeasurementFiles], tuple[Path, PublicContext, int | None]]:
         return type(self), (self.release, self.context, self._n_groups)
 
     def level(self, level_index: int) -> LevelRows:

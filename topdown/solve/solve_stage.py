@@ -371,6 +371,9 @@ def write_document(path: Path, document: Solve) -> None:
 
 
 _COMPUTING = ("numpy", "scipy")
+MOST_KEPT = (
+    2**26
+)  # noisy answers, two bytes each, kept for the tree estimate, which asks for them several times
 
 
 def open_release(release: Path, context: PublicContext) -> TreeSolver:
@@ -382,7 +385,10 @@ def open_release(release: Path, context: PublicContext) -> TreeSolver:
     """
     if context.plan.base is not None:
         return make_extension_solver(context, ListedAnswers(release, context), find_patterns(context))
-    reader = MeasurementReader(release, context)
+    plan = context.plan
+    n_numbers = sum(level.n_measured * level.answers_per_node for level in plan.levels)
+    again = (plan.fits_tree or plan.coverage is not None) and n_numbers <= MOST_KEPT
+    reader = MeasurementReader(release, context, None) if again else MeasurementReader(release, context)
     values = reader.exact()
     tables = exact_tables(context, values)
     return make_top_down_solver(context, reader, exact_totals(context, values), tables=tables)

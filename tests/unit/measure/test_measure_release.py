@@ -20,13 +20,16 @@ pytestmark = pytest.mark.usefixtures("small_parts")
 CANARY = 48_271_093
 
 
-def test_every_number_stands_where_the_plan_says(toy):
-    """A shifted query or node would give each area another area's people."""
+@pytest.mark.parametrize("n_groups", [8, None])
+def test_every_number_stands_where_the_plan_says(toy, n_groups):
+    """A shifted query or node would give each area another area's people; a number cut to 16 bits, others."""
+    toy.rows[0][4] = str(CANARY)
+    toy.write()
     prepared = toy.prepare_almost_without_noise()
     result = measure(prepared, toy.folder / "out")
     context = load_context(toy.folder / "out")
     histogram = load_records(toy.records, context).open_counts().whole()
-    reader = MeasurementReader(toy.folder / "out", context)
+    reader = MeasurementReader(toy.folder / "out", context, n_groups)
     tree = context.geography.levels
     for depth in (2, 1, 0):
         truth = np.concatenate([histogram.answers(q) for q in context.queries(tree[depth].name)], axis=1)
@@ -179,11 +182,12 @@ def test_the_reader_notices_damage(toy, damage):
     assert error.value.code == "V020"
 
 
-def test_the_reader_reads_any_run_of_nodes(toy):
+@pytest.mark.parametrize("n_groups", [1, None])
+def test_the_reader_reads_any_run_of_nodes(toy, n_groups):
     """Workers ask for subtrees; cuts across parts and row groups must not matter."""
     prepared = toy.prepare()
     measure(prepared, toy.folder / "out")
-    reader = MeasurementReader(toy.folder / "out", prepared.context, n_groups=1)
+    reader = MeasurementReader(toy.folder / "out", prepared.context, n_groups)
     nodes, whole = reader.answers(2, 0, 8)
     for first in range(9):
         for last in range(first, 9):
