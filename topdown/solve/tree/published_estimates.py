@@ -30,7 +30,9 @@ class LatticePart:
 
     Args:
         depth: index of the level. nodes: int64, increasing. values: their dense values.
-        x: estimates, (m, t, n_product). v: covariances, (m, n_components, t, t).
+        x: estimates, (m, t, n_product).
+        v: covariances, (k, n_components, t, t); leaves below one area share theirs.
+        of: int64 (m,), which of them each node has.
     """
 
     depth: int
@@ -38,6 +40,7 @@ class LatticePart:
     values: Ints
     x: Floats
     v: Floats
+    of: Ints
     _summed: dict[tuple[int, ...], Floats] = field(default_factory=dict, init=False)
 
     def summed(self, lattice: Lattice, axes: tuple[int, ...]) -> Floats:
@@ -81,7 +84,7 @@ class QueryOnLattice:
         return grid.reshape(m, -1)
 
     def variances(self, part: LatticePart) -> Floats:
-        """Return the variance of every answer at the nodes of a part: (m, n_groups, kept product cells).
+        """Return the variance of every answer by the covariances of a part: (k, n_groups, kept product cells).
 
         The last axis has length 1 where no axis is added up in groups: there it is the same for every such cell.
         """
@@ -192,7 +195,7 @@ class TreeEstimates:
                     here = np.isin(part.nodes, union[part.depth])
                     if here.any():
                         total += query.estimates(
-                            lattice, replace(part, nodes=part.nodes[here], x=part.x[here])
+                            lattice, replace(part, nodes=part.nodes[here], x=part.x[here], of=part.of[here])
                         ).sum(0)
             out = []
             for total, union in zip(sums, unions, strict=True):
@@ -216,9 +219,10 @@ class TreeEstimates:
         query = self._query(name)
         cell = of * query.place.size + query.position[answer[row]]
         estimate = 1000 * query.estimates(self.statistics.lattice, part).reshape(-1)[cell]
-        variances = query.variances(part).reshape(-1)
-        alike = len(part.nodes) * query.place.size // len(variances)
-        stddev = 1000 * np.sqrt(variances[cell // alike])
+        stddev = 1000 * np.sqrt(query.variances(part))
+        alike = query.place.size // stddev[0].size
+        cell = part.of[of] * stddev[0].size + query.position[answer[row]] // alike
+        stddev = stddev.reshape(-1)[cell]
         out[0][row], out[1][row] = _thousandths(estimate, stddev)
 
     def _query(self, name: str) -> QueryOnLattice:
@@ -235,7 +239,7 @@ class TreeEstimates:
         x, v = statistics.root
         above_x, above_v = [x[None]], [v[None]]
         shape = tree.levels[0].shape
-        yield LatticePart(0, shape.nodes[0], shape.values[0], above_x[0], above_v[0])
+        yield LatticePart(0, shape.nodes[0], shape.values[0], above_x[0], above_v[0], np.zeros(1, np.int64))
         for depth in range(1, len(tree.levels)):
             up, level = tree.levels[depth - 1], tree.levels[depth]
             moved = [
@@ -246,17 +250,24 @@ class TreeEstimates:
             above_x, above_v = [], []
             for nodes, alone in self._alone(depth, leaves):
                 pattern = level.shape.pattern[nodes[0]]
-                spread = level.spread[pattern]
-                spread = spread if len(spread) == 1 else spread[level.shape.place[nodes]]
-                tables = spread_from_parent(up.shape, moved, nodes, level.shape, square=False)
-                middle = spread_from_parent(up.shape, change, nodes, level.shape, square=True)
-                here = alone + lattice.apply(spread, tables)
-                spread_here = spread + spread @ middle @ spread
-                spread_here = (spread_here + np.swapaxes(spread_here, -1, -2)) / 2
+                spread, of = level.spread[pattern], np.arange(len(nodes))
+                some = nodes
+                if len(spread) > 1:
+                    spread = spread[level.shape.place[nodes]]
+                else:  # all of one parent are alike but for their own answers
+                    _, first, of = np.unique(
+                        level.shape.parent[nodes], return_index=True, return_inverse=True
+                    )
+                    some = nodes[first]
+                tables = spread_from_parent(up.shape, moved, some, level.shape, square=False)
+                middle = spread_from_parent(up.shape, change, some, level.shape, square=True)
+                here = alone + lattice.apply(spread, tables)[of]
+                v = spread + spread @ middle @ spread
+                v = (v + np.swapaxes(v, -1, -2)) / 2
                 if depth < len(tree.levels) - 1:
                     above_x.append(here)
-                    above_v.append(spread_here)
-                yield LatticePart(depth, nodes, level.shape.values[pattern], here, spread_here)
+                    above_v.append(v)
+                yield LatticePart(depth, nodes, level.shape.values[pattern], here, v, of)
 
     def _alone(self, depth: int, leaves: NDArray[np.bool_] | None) -> Iterator[tuple[Ints, Floats]]:
         """Yield e of the nodes of a level, one pattern at a time; leaves in parts."""
