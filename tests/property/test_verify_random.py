@@ -73,15 +73,26 @@ def test_no_single_change_passes(sound: Small, data: st.DataObject) -> None:
         assert [f.text for c in result.checks for f in c.findings if f.code == "V199"] == []
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-4, 4)), max_size=30), st.data())
-def test_sums_equal_a_dictionary(pairs: list[tuple[int, int]], data: st.DataObject) -> None:
-    """The vectorised sums rest on sorting; a plain dictionary cannot be wrong the same way."""
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(-4, 4)), max_size=30),
+    st.sampled_from([1, 10**12]),
+    st.sampled_from([0, 7, -3]),
+    st.data(),
+)
+def test_sums_equal_a_dictionary(
+    pairs: list[tuple[int, int]], apart: int, first: int, data: st.DataObject
+) -> None:
+    """The vectorised sums rest on sorting, or on places; a plain dictionary cannot be wrong the same way."""
+    pairs = [(first + apart * k, count) for k, count in pairs]
     keys = np.array([k for k, _ in pairs], dtype=np.int64)
     counts = np.array([c for _, c in pairs], dtype=np.int64)
     slow: dict[int, int] = {}
     for key, count in pairs:
         slow[key] = slow.get(key, 0) + count
     assert dict(zip(*(x.tolist() for x in tally(keys, counts)), strict=True)) == slow
+    assert tally(keys, counts)[0].tolist() == sorted(slow)
+    both = tally(keys, np.stack([counts, -2 * counts], axis=1))[1]
+    assert both.tolist() == [[slow[key], -2 * slow[key]] for key in sorted(slow)]
     shuffled = np.array(data.draw(st.permutations(range(len(pairs)))), dtype=np.int64)
     assert len(differences(keys, counts, keys[shuffled], counts[shuffled])) == 0
     other = differences(keys, counts, keys[:0], counts[:0])

@@ -68,15 +68,31 @@ def sums_fit(counts: Ints) -> bool:
     return largest <= 2**61 // len(counts)
 
 
+CLOSE = 4  # numbers a key, between the least key and the largest, up to which nothing is sorted
+
+
 def tally(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """Add up counts, (n,) or (n, k), of equal keys; return the keys in increasing order and sums (zeros kept)."""
     if len(keys) == 0:
         return keys, counts
     if (keys[1:] < keys[:-1]).any():
+        least = int(keys.min())
+        if int(keys.max()) - least < CLOSE * len(keys):
+            return _tally_close(keys.astype(np.int64) - least, counts, least)
         order = np.argsort(keys, kind="stable")
         keys, counts = keys[order], counts[order]
     first: Ints = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
     return keys[first], np.add.reduceat(counts, first)
+
+
+def _tally_close(place: Ints, counts: Ints, least: int) -> tuple[Ints, Ints]:
+    """Add up counts of equal keys that are `least` and a small number."""
+    there: Ints = np.flatnonzero(np.bincount(place))
+    columns = counts.reshape(len(place), -1).T
+    sums = np.zeros((len(columns), int(there[-1]) + 1), dtype=np.int64)
+    for into, column in zip(sums, columns, strict=True):
+        np.add.at(into, place, column)
+    return there + least, sums[:, there].T.reshape(-1, *counts.shape[1:])
 
 
 def differences(keys_a: Ints, a: Ints, keys_b: Ints, b: Ints) -> Ints:
