@@ -105,17 +105,14 @@ def largest_along(times: Callable[[Floats], Floats], fixed: FixedTable, allowed:
         times: each child's matrix times its column, (n, m). fixed: on the n rows. allowed: bool (n, m).
     """
     counts = np.maximum(fixed.sums(allowed.astype(np.float64)), 1.0)
-    v = allowed * (1.0 + 0.5 * np.cos(np.arange(len(allowed)))[:, None])
-    largest = np.zeros(1)
+    v = image = allowed * (1.0 + 0.5 * np.cos(np.arange(len(allowed)))[:, None])
     for _ in range(12):
-        v = allowed * v
+        v = allowed * image
         v = allowed * (v - fixed.spread(fixed.sums(v) / counts))
-        norm = np.linalg.norm(v, axis=0)
-        v = v / np.where(norm > 0, norm, 1.0)
+        norm = np.sqrt((v * v).sum(axis=0))
+        v /= np.where(norm > 0, norm, 1.0)
         image = times(v)
-        largest = (v * image).sum(axis=0)
-        v = image
-    return float(largest.max(initial=0.0))
+    return float((v * image).sum(axis=0).max(initial=0.0))
 
 
 @final
