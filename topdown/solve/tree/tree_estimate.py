@@ -119,6 +119,7 @@ def spread_from_parent(
 LEAVES_AT_ONCE = 2048  # at most
 
 
+NUMBERS_IN_CACHE = 2**15  # of tables that are computed together
 NUMBERS_AT_ONCE = 2048 * 2016  # of a table of leaves: wide schemas take fewer leaves
 
 
@@ -239,9 +240,14 @@ def leaf_estimates(
     measured, values = answers.answers(depth, first, last)
     out = []
     for pattern in np.unique(leaves.shape.pattern[measured]):
-        here = leaves.shape.pattern[measured] == pattern
-        linear = leaves.own.linear(values[here], leaves.shape.values[pattern])
-        out.append((measured[here], tree.lattice.apply(leaves.spread[pattern], linear)))
+        here, dense = np.flatnonzero(leaves.shape.pattern[measured] == pattern), leaves.shape.values[pattern]
+        found = np.empty((len(here), len(dense), tree.lattice.n_product))
+        step = max(NUMBERS_IN_CACHE // found[0].size, 1)
+        for first_row in range(0, len(here), step):
+            some = slice(first_row, first_row + step)
+            linear = leaves.own.linear(values[here[some]], dense)
+            found[some] = tree.lattice.apply(leaves.spread[pattern], linear)
+        out.append((measured[here], found))
     return out
 
 
