@@ -26,7 +26,7 @@ made-up data."""
 NEAR: float = 1.2
 """Of `kernels_paths.py`: sizes are averaged over this factor."""
 OF_ALL: float = 0.5
-"""Part of the mean of a size's ratio, before its own data, that comes from all sizes; set on made-up data."""
+"""Part of the mean of a ratio, before the data of its size, that comes from all sizes; set on made-up data."""
 PASSES: Whole = 3
 HARDLY_KNOWN: float = 1e-8
 FAR_BELOW: float = -25.0
@@ -155,6 +155,49 @@ def mass_to(number: Whole, law: Floats, is_normal: Whole) -> float:
     return probability
 
 
+def fit_tails(
+    answers: IntTable,
+    columns: Ints,
+    totals: Ints,
+    parent: Ints,
+    apart: Floats,
+    tails: FloatTable,
+    of_tails: FloatTable,
+    level: Ints,
+    variance: float,
+    out: FloatsOut,
+) -> None:
+    """Fill, per size, the relative variance of siblings' rates of groups of that size or larger.
+
+    One answer tells of all of them, of which there are more beside its noise than of one size.
+
+    Args:
+        of_tails: variance of the posterior mean tail counts of the parents, [node][size + 1].
+        out: filled.
+
+    For the others see `fit_siblings`.
+    """
+    n = answers.shape[1]
+    above: FloatsOut = np.zeros(n + 1)
+    below: FloatsOut = np.zeros(n + 1)
+    usual: FloatsOut = np.full(n, USUAL_RATIO)
+    out[:] = usual
+    for _ in range(PASSES):
+        above[:] = 0.0
+        below[:] = 0.0
+        for r in range(level[0], level[1]):
+            g = parent[r]
+            if totals[r] <= 0 or totals[r] == totals[g]:
+                continue
+            share = totals[r] / totals[g]
+            for c in range(1, columns[r]):
+                due = share * max(tails[g, c], 0.0)
+                off: float = answers[r, c] - due
+                by_chance = variance + due * (1.0 - share) + share * share * of_tails[g, c]
+                weigh(c, off * off, by_chance, apart[r] * due * due, out[c], above, below)
+        likely_ratios(above, below, usual, OF_ALL, out)
+
+
 def fit_siblings(
     answers: IntTable,
     columns: Ints,
@@ -163,6 +206,7 @@ def fit_siblings(
     apart: Floats,
     tails: FloatTable,
     spread: FloatTable,
+    usual: Floats,
     level: Ints,
     variance: float,
     out: FloatsOut,
@@ -175,6 +219,7 @@ def fit_siblings(
         apart: of every node, how far its rate varies about its parent's, in proportion to that variance.
         tails: posterior mean tail counts of the parents, [node][size + 1].
         spread: variance of their number of groups of each size, [node][size].
+        usual: mean of the ratio of each size before its own data: that of `fit_tails`.
         level: first node and the one after the last.
         variance: of one answer.
         out: filled.
@@ -182,7 +227,7 @@ def fit_siblings(
     n = answers.shape[1]
     above: FloatsOut = np.zeros(n + 1)
     below: FloatsOut = np.zeros(n + 1)
-    out[:] = USUAL_RATIO
+    out[:] = usual
     for _ in range(PASSES):
         above[:] = 0.0
         below[:] = 0.0
@@ -198,7 +243,7 @@ def fit_siblings(
                 due = share * max(tails[g, c] - tails[g, c + 1], 0.0)
                 by_chance = noise + due * (1.0 - share) + share * share * spread[g, c]
                 weigh(c, (own - due) * (own - due), by_chance, apart[r] * due * due, out[c], above, below)
-        likely_ratios(above, below, USUAL_RATIO, out)
+        likely_ratios(above, below, usual, 0.0, out)
 
 
 def fit_neighbours(
@@ -217,7 +262,8 @@ def fit_neighbours(
     n = answers.shape[1]
     above: FloatsOut = np.zeros(n + 1)
     below: FloatsOut = np.zeros(n + 1)
-    out[:] = UNEVEN
+    usual: FloatsOut = np.full(n, UNEVEN)
+    out[:] = usual
     for _ in range(PASSES):
         above[:] = 0.0
         below[:] = 0.0
@@ -239,7 +285,7 @@ def fit_neighbours(
                 due = max((tails[r, a] - tails[r, b]) / (b - a), 0.0)
                 by_chance = variance * noise + due * (1.0 + others)
                 weigh(c, own * own, by_chance, due * due * (1.0 + others), out[c], above, below)
-        likely_ratios(above, below, UNEVEN, out)
+        likely_ratios(above, below, usual, OF_ALL, out)
 
 
 def weigh(
@@ -252,14 +298,15 @@ def weigh(
         below[c + 1] += weight * weight
 
 
-def likely_ratios(above: FloatsOut, below: FloatsOut, usual: float, out: FloatsOut) -> None:
+def likely_ratios(above: FloatsOut, below: FloatsOut, usual: Floats, of_all: float, out: FloatsOut) -> None:
     """Fill the posterior mean of a ratio at every size, from sums over sizes within a tenth of it.
 
-    Before these it is exponential, with a mean halfway between the usual one and that of all sizes.
+    Before these it is exponential, with the usual mean, or one between that and what all sizes say.
 
     Args:
         above, below: parts of the ratio, from the second entry on; replaced by their running sums.
-        usual: mean of the ratio before any data.
+        usual: mean of the ratio of each size before any data.
+        of_all: part of that mean that comes from all sizes.
         out: filled.
     """
     n = out.shape[0]
@@ -268,11 +315,12 @@ def likely_ratios(above: FloatsOut, below: FloatsOut, usual: float, out: FloatsO
         below[c + 1] += below[c]
     over: float = float(above[n])
     under: float = float(below[n])
-    usual = (1.0 - OF_ALL) * usual + OF_ALL * likely_ratio(over, under, usual)
     for c in range(n):
+        before: float = usual[c]
+        if of_all > 0.0:
+            before += of_all * (likely_ratio(over, under, before) - before)
         a, b = int(0.9 * c), min(int(1.1 * c) + 1, n)
-        over, under = float(above[b] - above[a]), float(below[b] - below[a])
-        out[c] = likely_ratio(over, under, usual)
+        out[c] = likely_ratio(float(above[b] - above[a]), float(below[b] - below[a]), before)
 
 
 def likely_ratio(above: float, below: float, usual: float) -> float:

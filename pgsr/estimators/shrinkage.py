@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.estimators.cumulative import TreeLeastSquares, smoothed, track
-from pgsr.estimators.kernels_intervals import fit_neighbours, fit_siblings
+from pgsr.estimators.kernels_intervals import fit_neighbours, fit_siblings, fit_tails
 from pgsr.estimators.kernels_isotonic import (
     block_precision,
     excess_of_siblings,
@@ -462,6 +462,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
     ratio, of_paths = np.full((tree.n_nodes, n), UNKNOWN, dtype=np.float32), np.empty(n)
     smooth: list[SmoothPrior] = []
     density, of_density, alike, unlike = np.empty(n), np.empty(n), np.full(n, 4.0), np.empty(n)
+    usual = np.empty(n)
     of_rates = rates_apart(tree, totals)
     clustering, buffers = 0.0, PathBuffers(np.empty(16 * n), np.empty(16 * n))
     for level in range(tree.n_levels):
@@ -473,7 +474,8 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
         if from_parent:
             of_siblings = *own, totals, tree.parent
             fit_alikeness(*of_siblings, mean, bounds, scale, alike)
-            fit_siblings(*of_siblings, of_rates, mean, spread, bounds, answers.variance(level), unlike)
+            fit_tails(*of_siblings, of_rates, mean, variance, bounds, answers.variance(level), usual)
+            fit_siblings(*of_siblings, of_rates, mean, spread, usual, bounds, answers.variance(level), unlike)
         else:
             fit_neighbours(*own, mean, bounds, answers.variance(level), unlike)
         if level > 0:
@@ -489,20 +491,19 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 up = tree.parent[r]
                 smooth_density(mean[up], density)
                 share = totals[r] / totals[up]
-                expected = (
-                    share
-                    * ((1.0 - MIXED_IN) * np.maximum(mean[up, :-1] - mean[up, 1:], 0.0) + MIXED_IN * density)
-                    + 1e-4 / n
-                )
+                numbers = np.maximum(mean[up, :-1] - mean[up, 1:], 0.0)
+                expected = share * ((1.0 - MIXED_IN) * numbers + MIXED_IN * density) + 1e-4 / n
+                off_by = MIXED_IN * share * (density - numbers)
                 if from_parent:
                     adapt_to_region(expected, steady[r], scale)
                 else:
                     smooth_density(mean[r], density)
                     expected, alike[:] = density + 1e-4 / n, 1.0
-            # Variance of counts about the prior's means, and of these: the parent's numbers, or smoothed own ones.
+            # Variance of counts about the prior's means, and of these: the parent's numbers and how far the prior is
+            # off them, or smoothed own ones.
             if from_parent:
                 likely = (1.0 - share) * expected + of_rates[r] * unlike * expected * expected
-                of_prior = share * share * spread[up]
+                of_prior = share * share * spread[up] + off_by * off_by
             else:
                 likely = expected + unlike * expected * expected
                 density_variance(variance[r], of_density)

@@ -172,14 +172,31 @@ def clustering_by_regions(
     )
 
 
+def ratios_of_tails(
+    answers: Answers, apart: Floats, tails: Floats, of_tails: Floats, level: int
+) -> list[float]:
+    """Return, per size, how rates of groups of that size or larger vary between siblings; see `ratios_of_siblings`."""
+    tree, totals, seen = answers.tree, answers.totals, []
+    for r in range(*tree.columns(level).indices(tree.n_nodes)):
+        g = tree.parent[r]
+        if totals[r] in (0, totals[g]):
+            continue
+        share = totals[r] / totals[g]
+        for c in range(1, answers.choice.columns[r]):
+            due = share * tails[g, c]
+            by_chance = answers.variance(level) + due * (1 - share) + share**2 * of_tails[g, c]
+            seen.append((c, (answers.noisy[r, c] - due) ** 2, by_chance, apart[r] * due**2))
+    return ratios_by_integration(seen, [0.25] * answers.noisy.shape[1], 0.5)
+
+
 def ratios_of_siblings(
-    answers: Answers, apart: Floats, tails: Floats, spread: Floats, level: int
+    answers: Answers, apart: Floats, tails: Floats, spread: Floats, usual: list[float], level: int
 ) -> list[float]:
     """Return, per size, how rates of a level's regions vary about their parents', from a list of squared differences.
 
     Args:
         answers: of which only columns are read.
-        apart, tails, spread: see `fit_siblings`.
+        apart, tails, spread, usual: see `fit_siblings`.
     """
     tree, totals, n = answers.tree, answers.totals, answers.noisy.shape[1]
     noise, seen = answers.variance(level), []
@@ -195,7 +212,7 @@ def ratios_of_siblings(
             by_chance = (2 - exact) * noise if exact < 2 else noise
             by_chance += due * (1 - share) + share**2 * spread[g, c]
             seen.append((c, (tail[c] - tail[c + 1] - due) ** 2, by_chance, apart[r] * due**2))
-    return ratios_by_integration(seen, n, 0.25)
+    return ratios_by_integration(seen, usual, 0.0)
 
 
 def ratios_of_neighbours(answers: Answers, tails: Floats, level: int) -> list[float]:
@@ -216,15 +233,16 @@ def ratios_of_neighbours(answers: Answers, tails: Floats, level: int) -> list[fl
             square = float(of_counts @ of_counts)
             by_chance = answers.variance(level) * float(of_answers @ of_answers) + rate * square
             seen.append((c, float(of_answers @ answers.noisy[r]) ** 2, by_chance, rate**2 * square))
-    return ratios_by_integration(seen, n, 0.05)
+    return ratios_by_integration(seen, [0.05] * n, 0.5)
 
 
 def ratios_by_integration(
-    seen: Sequence[tuple[int, float, float, float]], n: int, usual: float
+    seen: Sequence[tuple[int, float, float, float]], usual: list[float], of_all: float
 ) -> list[float]:
     """Return posterior means of ratios from (size, square, its mean by chance, its further mean for a ratio of 1).
 
-    Three passes of weighted least squares; the error of a ratio is normal, the prior exponential.
+    Three passes of weighted least squares; the error of a ratio is normal, the prior exponential with the usual mean,
+    of which a part comes from all sizes.
     """
 
     def mean_of(part: list[tuple[float, float]], before: float) -> float:
@@ -240,17 +258,20 @@ def ratios_by_integration(
         law[0] /= 2
         return max(float(law @ x / law.sum()), 1e-6)
 
-    ratios = [usual] * n
+    ratios = usual
     for _ in range(3):
         made = [
             (c, (unit / (chance + ratios[c] * unit)) ** 2, (square - chance) / unit)
             for c, square, chance, unit in seen
             if unit > 0
         ]
-        before = 0.5 * usual + 0.5 * mean_of([(w, x) for _, w, x in made], usual)
+        every = [(w, x) for _, w, x in made]
+        before = [(1 - of_all) * mean + of_all * mean_of(every, mean) for mean in usual]
         ratios = [
-            mean_of([(w, x) for s, w, x in made if int(0.9 * c) <= s < min(int(1.1 * c) + 1, n)], before)
-            for c in range(n)
+            mean_of(
+                [(w, x) for s, w, x in made if int(0.9 * c) <= s < min(int(1.1 * c) + 1, len(usual))], mean
+            )
+            for c, mean in enumerate(before)
         ]
     return ratios
 

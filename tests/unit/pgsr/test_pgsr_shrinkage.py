@@ -31,6 +31,7 @@ from pgsr.estimators import (
     fit_differences,
     fit_neighbours,
     fit_siblings,
+    fit_tails,
     fit_tree_rows,
     fitted_totals,
     join_answers,
@@ -54,6 +55,7 @@ from tests.oracles.group_sizes import (
     path_posterior_by_enumeration,
     ratios_of_neighbours,
     ratios_of_siblings,
+    ratios_of_tails,
 )
 
 BUFFERS = PathBuffers(np.empty(1), np.empty(1))
@@ -436,10 +438,16 @@ def test_what_counts_vary_by_is_fitted_as_lists_of_squares_say(parts, n_sizes, s
     columns = np.where(rng.random(tree.n_nodes) < 0.3, rng.integers(1, n_sizes + 1), n_sizes)
     answers = Answers(tree, noisy, ColumnsAndRows(columns, 0 * columns), truth.sum(axis=0), plan)
     apart, spread = rates_apart(tree, answers.totals), rng.uniform(0.0, 9.0, noisy.shape)
-    found, level = np.empty(n_sizes), np.array([1, tree.n_nodes])
-    of_siblings = columns, answers.totals, tree.parent, apart, tails, spread, level, answers.variance(1)
-    fit_siblings(noisy, *of_siblings, found)
-    assert found == pytest.approx(ratios_of_siblings(answers, apart, tails, spread, 1), rel=1e-3, abs=2e-6)
+    found, usual, level = np.empty(n_sizes), np.empty(n_sizes), np.array([1, tree.n_nodes])
+    of_siblings, of_tails = (
+        (columns, answers.totals, tree.parent, apart, tails),
+        rng.uniform(0.0, 9.0, tails.shape),
+    )
+    fit_tails(noisy, *of_siblings, of_tails, level, answers.variance(1), usual)
+    assert usual == pytest.approx(ratios_of_tails(answers, apart, tails, of_tails, 1), rel=1e-3, abs=2e-6)
+    fit_siblings(noisy, *of_siblings, spread, usual, level, answers.variance(1), found)
+    due = ratios_of_siblings(answers, apart, tails, spread, usual.tolist(), 1)
+    assert found == pytest.approx(due, rel=1e-3, abs=2e-6)
     fit_neighbours(noisy, columns, tails, level, answers.variance(1), found)
     assert found == pytest.approx(ratios_of_neighbours(answers, tails, 1), rel=1e-3, abs=2e-6)
 
