@@ -19,6 +19,10 @@ CORPUS = {
     "float share": ('share = "1/2"', "share = 0.5", "C014", "share = 0.5", "fractions in quotes"),
     "division by zero": ('rho = "2"', 'rho = "2/0"', "C014", 'rho = "2/0"', "fractions in quotes"),
     "wrong type": ('title = "Toy', 'title = 5 # "Toy', "C015", "title = 5", "correct"),
+    "two lines of README": ('title = "Toy', 'title = "A\\n\\nHow well people are protected\\nWholly. Toy',
+        "C015", "title", "correct"),
+    "a last line break": ('agency = "?"', 'agency = "Office\\n"', "C015", "agency", "correct"),
+    "escape codes": ('contact = "?"', 'contact = "\\u001b[2J"', "C015", "contact", "correct"),
     "unknown relation": ('neighbours = "bounded"', 'neighbours = "close"', "C015", "neighbours", "correct"),
     "unknown mechanism": ('mechanism = "discrete_gaussian"', 'mechanism = "laplace"',
         "C015", "mechanism", "correct"),
@@ -90,10 +94,9 @@ def test_golden_caret(topdown, toy):
 
 
 def test_text_from_files_cannot_steer_the_terminal(topdown, toy, tmp_path):
-    """A title with escape codes must not be able to rewrite what stands on the screen."""
-    escaped = "\\u001b[2J\\u202e"
+    """A title that changes the direction of writing must not be able to rewrite what stands on the screen."""
+    escaped = "\\u202e"
     run = toy(tmp_path / "toy", lambda text: text.replace('title = "Toy', f'title = "{escaped}Toy'))
     said = topdown("plan", run)
     assert said.code == 0
-    assert "\x1b" not in said.out
     assert "\u202e" not in said.out

@@ -13,6 +13,14 @@ from topdown.formats.json_schema import either
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 in hex")]
 LedgerId = Annotated[str, Meta(pattern="^[0-9a-f]{16}$", description="Random id of a ledger")]
 
+OneLine = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?![\s\S]*[\x00-\x1f\x7f-\x9f\u2028\u2029])",
+        description="Published text without line breaks or other control characters: README.txt has a line for it",
+    ),
+]
+
 Rational = Annotated[
     str, Meta(pattern="^[0-9]+(/[1-9][0-9]*)?$", description="Exact number, whole or a fraction a/b")
 ]
@@ -88,12 +96,12 @@ class Basis(Part, frozen=True, kw_only=True):
 class ReleaseNames(Part, frozen=True, kw_only=True):
     """Names of a release and answers only people can give; "?" while open."""
 
-    id: str
-    title: str
+    id: OneLine
+    title: OneLine
     data_set: str
-    agency: str
-    contact: str
-    licence: Annotated[str, Meta(description="Of the data")] | UnsetType = UNSET
+    agency: OneLine
+    contact: OneLine
+    licence: Annotated[OneLine, Meta(description="Of the data")] | UnsetType = UNSET
 
 
 Targets = Literal["own", "tree"]

@@ -18,6 +18,7 @@ from topdown.formats.common import (
     LossName,
     Mechanism,
     Neighbours,
+    OneLine,
     Part,
     Positive,
     Rational,
@@ -75,7 +76,7 @@ class SchemaOfRecords(Part, frozen=True, kw_only=True):
 class ExactRule(Part, frozen=True, kw_only=True):
     """Answers of a query that are published exactly at a level."""
 
-    name: str
+    name: OneLine
     level: str
     query: str
     basis: Basis
@@ -84,7 +85,7 @@ class ExactRule(Part, frozen=True, kw_only=True):
 class NeverRule(Part, frozen=True, kw_only=True):
     """Cells that hold no record, by definition."""
 
-    name: str
+    name: OneLine
     cells: Cells
     basis: Basis
 

@@ -177,6 +177,8 @@ def _located_error(
     line, source = find_key(text, trail)
     place = ".".join(trail)
     inexact = "exact number" in message
+    if "matching regex" in message:  # `OneLine` is the only form of a text
+        message = "is published and has a line break or another control character; write it in one line"
     return ConfigError(
         f"{place} in {path}{f', line {line}' if line else ''}: {message[:1].lower()}{message[1:]}",
         code="C014" if inexact else "C015",

@@ -22,6 +22,7 @@ from msgspec import Struct, ValidationError, convert, defstruct
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.formats import InvariantKindName
+from topdown.formats.common import OneLine
 from topdown.formats.strict_toml import locating_errors
 from topdown.model.cell_sets import NO_LIMIT
 from topdown.model.schema import Schema
@@ -311,7 +312,7 @@ class NamedTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     `cells` and `than` are the cells with one of the listed labels in every attribute or recode named; {} is everybody.
     """
 
-    name: str
+    name: OneLine
     legal_basis: str
     decided_by: str = ""
     date: str = ""

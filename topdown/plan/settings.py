@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from topdown.errors import ConfigError
-from topdown.formats.common import USUAL_NEIGHBOURS, Mechanism, Neighbours, Targets
+from topdown.formats.common import USUAL_NEIGHBOURS, Mechanism, Neighbours, OneLine, Targets
 from topdown.formats.strict_toml import Chance, exact_text, read_toml
 from topdown.model import Schema
 from topdown.notebook import card
@@ -32,12 +32,12 @@ UNANSWERED = "?"  # an answer only a person can give, not given yet
 class ReleaseInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the release is called, and answers only people can give ("?" while open)."""
 
-    id: str
-    title: str
+    id: OneLine
+    title: OneLine
     data_set: str
-    agency: str = UNANSWERED
-    contact: str = UNANSWERED
-    licence: str = ""
+    agency: OneLine = UNANSWERED
+    contact: OneLine = UNANSWERED
+    licence: OneLine = ""
 
 
 class Pass(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
