@@ -16,6 +16,7 @@ from topdown.formats.common import (
     Count,
     EverythingReleased,
     Numbers,
+    OneLine,
     Part,
     Positive,
     Rational,
@@ -119,6 +120,7 @@ Exact = Annotated[
 
 
 Text = Annotated[str, Meta(max_length=2000)]
+Line = Annotated[OneLine, Meta(max_length=2000)]
 Whole = Annotated[int, Meta(ge=0, le=2**62)]
 Engine = Annotated[str, Meta(pattern="^[0-9]+(\\.[0-9]+)+([a-z0-9.+-]*)$", max_length=40)]
 Stamp = Literal["", "NOT-A-RELEASE"]
@@ -252,10 +254,10 @@ class Intervals(Part, frozen=True, kw_only=True):
 class Names(Part, frozen=True, kw_only=True):
     """What only people can say of a release; empty where nobody did. README.txt, reports and citations show it."""
 
-    title: Text = ""
-    agency: Text = ""
-    contact: Text = ""
-    licence: Annotated[Text, Meta(description="Of the data")] = ""
+    title: Line = ""
+    agency: Line = ""
+    contact: Line = ""
+    licence: Annotated[Line, Meta(description="Of the data")] = ""
 
 
 class Certificate(Part, frozen=True, kw_only=True, tag_field="type", tag="pgsr.certificate"):

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import Struct, structs
+from msgspec import Struct, ValidationError, convert, structs
 
 from pgsr.estimators import COVERAGES, DEFAULT, Mechanism, mechanism_named, vector_kind
 from pgsr.exact_arguments import fraction
@@ -198,7 +198,7 @@ class Plan:
 
     Raises:
         ConfigError: unknown mechanism (C153), direction (C154) or step (C168); "household" without a unit
-            of its own (C185); another coverage, or none (C320).
+            of its own (C185); another coverage, or none (C320); a name that is not one line (C015).
     """
 
     sizes: Sizes
@@ -220,6 +220,15 @@ class Plan:
                 fix=f"use some of {', '.join(map(str, COVERAGES))}: how often others hold is not known",
             )
         vector_kind(mechanism_named(self.mechanism), self.direction)
+        for name, text in structs.asdict(self.names).items():
+            try:
+                convert({name: text}, Names)
+            except ValidationError:
+                raise ConfigError(
+                    f"{name} has a line break or another control character, or more than 2,000 characters",
+                    code="C015",
+                    fix=f"README.txt has a line for it: write {name} in one line",
+                ) from None
         if "household" in self.steps and self.unit == UNIT:
             raise ConfigError(
                 f"household protects whole groups, so that no {UNIT} is its unit",

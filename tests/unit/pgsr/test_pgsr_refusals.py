@@ -4,6 +4,8 @@ from fractions import Fraction
 
 import pytest
 
+from pgsr import Budget, Plan, Sizes
+from pgsr.formats import Names
 from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, book, change_limits, changed, released
 from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
 from topdown.privacy.ledger import Limits
@@ -131,3 +133,14 @@ def test_a_ledger_takes_both_kinds_of_noise_under_limits_of_all(tmp_path):
     assert caught.value.code == "B066"
     change_limits(named, Limits(Fraction(1, 4), Fraction(4), Fraction(1, 10**6)))
     assert released(GROUPS, REGIONS, "tracking", None, out=tmp_path / "two", **gaussian, **limits).is_release
+
+
+@pytest.mark.parametrize("name", ["title", "agency", "contact", "licence"])
+@pytest.mark.parametrize(
+    "text", ["A\n\nHow well people are protected\nWholly.", "A\n", "A\x1b[2J", "A" * 2001]
+)
+def test_what_readme_says_of_a_release_stands_in_one_line_each(name, text):
+    """A title could put a section of its own into README.txt above that on privacy, and pgsr verify passed."""
+    with pytest.raises(ConfigError, match=name) as caught:
+        Plan(Sizes(3), Budget(rho="1/8"), names=Names(**{name: text}))
+    assert caught.value.code == "C015"

@@ -146,7 +146,7 @@ def test_tables_that_do_not_hold_the_levels_are_refused(tmp_path, levels, said):
 
 
 SETTINGS = Path(__file__).resolve().parents[3] / "settings"
-ODD = 'a "quoted" \\ name = [x], {y} # z é \u2028'
+ODD = 'a "quoted" \\ name = [x], {y} # z é \u202e'
 
 
 @pytest.mark.parametrize("name", ["toy", "pl94_2020_tree", "dhc_persons_2022"])
