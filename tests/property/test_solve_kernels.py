@@ -27,11 +27,11 @@ from topdown.solve.least_squares import (
     Iterate,
     SoftRules,
     StructuredStep,
-    add_up,
     apply_tree,
     build_tree,
+    entries_of_sums,
     project_from,
-    spread_out,
+    sums_of_entries,
 )
 
 
@@ -55,8 +55,8 @@ def test_sums_of_entries_and_their_transpose_are_those_of_a_matrix(seed: int) ->
     inside = rng.random((rng.integers(1, 9), rng.integers(1, 9))) < 0.5  # entry, sum
     x, sums = rng.integers(-9, 9, len(inside)), rng.integers(-9, 9, inside.shape[1])
     pointers, index = np.concatenate([[0], np.cumsum(inside.sum(axis=1))]), np.nonzero(inside)[1].copy()
-    assert (inside.T @ x).tolist() == add_up(pointers, index, x.astype(float), len(sums)).tolist()
-    assert (inside @ sums).tolist() == spread_out(pointers, index, sums.astype(float)).tolist()
+    assert (inside.T @ x).tolist() == sums_of_entries(pointers, index, x.astype(float), len(sums)).tolist()
+    assert (inside @ sums).tolist() == entries_of_sums(pointers, index, sums.astype(float)).tolist()
 
 
 @given(st.integers(0, 100_000))

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
         solve_polished,
         standard_form,
     )
-    from topdown.solve.least_squares.kernels_tree import add_up, apply_tree, project_from, spread_out
+    from topdown.solve.least_squares.kernels_tree import (
+        apply_tree,
+        entries_of_sums,
+        project_from,
+        sums_of_entries,
+    )
     from topdown.solve.least_squares.lattice_step import LatticeStep
     from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
     from topdown.solve.least_squares.policy import PRICE, have_common_point, solve

@@ -106,7 +106,7 @@ def apply_tree(tree: Tree, v: FloatTable) -> NDArray[np.float64]:
     return filled
 
 
-def add_up(pointers: Ints, index: Ints, x: Floats, n_sums: Whole) -> NDArray[np.float64]:
+def sums_of_entries(pointers: Ints, index: Ints, x: Floats, n_sums: Whole) -> NDArray[np.float64]:
     """Return the sums that each entry is in, of some number for each: (n_sums,).
 
     Args:
@@ -120,8 +120,8 @@ def add_up(pointers: Ints, index: Ints, x: Floats, n_sums: Whole) -> NDArray[np.
     return filled
 
 
-def spread_out(pointers: Ints, index: Ints, sums: Floats) -> NDArray[np.float64]:
-    """Return for each entry what its sums hold together, (n,); see `add_up`, whose transpose this is."""
+def entries_of_sums(pointers: Ints, index: Ints, sums: Floats) -> NDArray[np.float64]:
+    """Return for each entry what its sums hold together, (n,); see `sums_of_entries`, whose transpose this is."""
     n = pointers.shape[0] - 1
     filled = np.empty(n)
     out: FloatsOut = filled

@@ -17,7 +17,14 @@ from topdown.errors import ConfigError
 from topdown.solve.group_constraints import FixedTable, LowerBounds
 from topdown.solve.least_squares.admm import Iterate, PenaltySchedule, Step
 from topdown.solve.least_squares.kernels_admm import project_segments
-from topdown.solve.least_squares.kernels_tree import Schur, Tree, add_up, admm_steps, apply_tree, spread_out
+from topdown.solve.least_squares.kernels_tree import (
+    Schur,
+    Tree,
+    admm_steps,
+    apply_tree,
+    entries_of_sums,
+    sums_of_entries,
+)
 from topdown.solve.least_squares.problem import Problem, Solution
 from topdown.solve.least_squares.structured import (
     NestedAnswers,
@@ -266,7 +273,7 @@ class FreeEntries:
         ]
         self.answer = answer.astype(np.int64) * m + np.repeat(child, lengths)
         self.weight = np.repeat(quadratic.weight, m)
-        self.g = spread_out(self.pointers, self.answer, self.weight * quadratic.target.reshape(-1))
+        self.g = entries_of_sums(self.pointers, self.answer, self.weight * quadratic.target.reshape(-1))
         self.known = np.concatenate([problem.sums, fixed.answers.reshape(-1)])
         table = n + fixed.of[row] * m + child
         self.twice, self.sum = np.arange(0, 2 * len(row) + 1, 2), np.stack([row, table], axis=1).reshape(-1)
@@ -282,7 +289,7 @@ class FreeEntries:
 
     def sums(self, x: Floats) -> Floats:
         """Return the sums of rows and fixed table that a table on the entries has."""
-        return add_up(self.twice, self.sum, x, len(self.known))
+        return sums_of_entries(self.twice, self.sum, x, len(self.known))
 
     def gradient(self, x: Floats) -> Floats:
         """Return Hx - g on the entries."""
@@ -313,12 +320,12 @@ class FreeEntries:
 
     def _times(self, x: Floats) -> Floats:
         """Return Hx on the entries."""
-        answers = add_up(self.pointers, self.answer, x, len(self.weight))
-        return spread_out(self.pointers, self.answer, self.weight * answers)
+        answers = sums_of_entries(self.pointers, self.answer, x, len(self.weight))
+        return entries_of_sums(self.pointers, self.answer, self.weight * answers)
 
     def _by_sum(self, multipliers: Floats) -> Floats:
         """Return for each entry the multipliers of its two sums together."""
-        return spread_out(self.twice, self.sum, multipliers)
+        return entries_of_sums(self.twice, self.sum, multipliers)
 
 
 def finish_split(problem: Problem, quadratic: Structured, near: Solution) -> Solution | None:
