@@ -279,6 +279,16 @@ def test_measurements_that_could_have_empty_values(copy: Small) -> None:
     assert codes(edit_rows(copy, "measurements/county/part-000.parquet", empty), "measurements") == {"V030"}
 
 
+def test_measurements_of_a_version_before_are_said_to_be_that(copy: Small) -> None:
+    """Whoever reads an older release with this version must not be told that its publisher's copy is damaged."""
+    path = copy.folder / "measurements/land/part-000.parquet"
+    path.write_bytes(path.read_bytes().replace(b"version\x18\x012", b"version\x18\x011"))
+    result = attack(copy)
+    (found,) = next(check for check in result.checks if check.name == "measurements").findings
+    assert (found.code, found.fix) == ("V030", "verify with the version of topdown that made it")
+    assert "has version 1 of its form, and this topdown reads 2" in found.text
+
+
 def test_measurements_of_another_plan(copy: Small) -> None:
     """Parts of another run would be taken for this run's."""
     path = copy.folder / "measurements/land/part-000.parquet"

@@ -330,7 +330,7 @@ class FileAnswers:
 def damaged_measurements(path: Path) -> CertificateError:
     """Return the error that a file does not hold what its plan says."""
     return CertificateError(
-        f"{path} is missing, altered, or belongs to another plan",
+        f"{path} is missing, altered, of another version of its form, or belongs to another plan",
         code="V020",
         file=str(path),
         fix="run the measurement again to finish it, or get the release again; do not mix files of two runs",

@@ -426,6 +426,11 @@ class ParquetTable:
             raise unreadable(self._code, self.path, text)
         for key, wanted in stamps.items():
             found = have.get(key.encode(), b"").decode("utf-8", "replace")
+            if found != wanted and key == "version":
+                text = f"{self.path} has version {found[:16] or '?'} of its form, and this topdown reads {wanted}"
+                why = "another version of topdown made the release"
+                fix = "verify with the version of topdown that made it"
+                raise UnreadableError(Finding(self._code, text, self.path, why=why, fix=fix))
             if found != wanted:
                 text = f"{self.path} does not carry the right stamp {key!r}"
                 why = "it belongs to another run, or is no such file"
