@@ -15,7 +15,6 @@ from pathlib import Path
 
 from tests.helpers.country import LEVELS, write_country
 from tests.helpers.used import used
-from topdown.plan import RunFileAnswers, run_file_text
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "rhode_island_2010"
@@ -56,11 +55,10 @@ def rhode_island(settings: str) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         run = folder / "in" / "run.toml"
         run.parent.mkdir()
-        answers = RunFileAnswers(prefix_lengths=(2, 5, 11, 12, 15), data_set="rhode_island")
-        levels = ("state", "county", "tract", "block_group", "block")
-        tables = DATA / "persons.csv.gz", DATA / "blocks.csv.gz"
-        run.write_text(run_file_text("pl94", settings, *tables, run, levels, answers))
-        topdown(folder, "ledger", "new", "in/run.toml")
+        tables = "--records", str(DATA / "persons.csv.gz"), "--leaves", str(DATA / "blocks.csv.gz")
+        topdown(
+            folder, "init", "--settings", settings, *tables, "--out", str(run), "--registry", str(run.parent)
+        )
 
     return write
 
