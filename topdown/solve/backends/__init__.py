@@ -1,1 +1,0 @@
-"""Solvers behind one seam: a module adapts one library, and only it imports that."""
