@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.attacked import shipped
+
 # name: (what to replace, by what, code, text of the line the error must point at, words of the fix)
 CORPUS = {
     "misspelt table": ("[budget]\nrho", "[bugdet]\nrho", "C012", "[bugdet]", "rename"),
@@ -94,9 +96,16 @@ def test_golden_caret(topdown, toy):
 
 
 def test_text_from_files_cannot_steer_the_terminal(topdown, toy, tmp_path):
-    """A title that changes the direction of writing must not be able to rewrite what stands on the screen."""
-    escaped = "\\u202e"
-    run = toy(tmp_path / "toy", lambda text: text.replace('title = "Toy', f'title = "{escaped}Toy'))
+    """A legal basis with escape codes must not be able to rewrite what stands on the screen."""
+    escaped = "\\u001b[2J\\u202e"
+    (tmp_path / "rules.toml").write_text(
+        shipped("invariants", "toy").replace('"made up"', f'"{escaped}made up"')
+    )
+    run = toy(
+        tmp_path / "toy", lambda text: text.replace('invariants = "toy"', 'invariants = "../rules.toml"')
+    )
     said = topdown("plan", run)
     assert said.code == 0
+    assert "[2J" in said.out
+    assert "\x1b" not in said.out
     assert "\u202e" not in said.out

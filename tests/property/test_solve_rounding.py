@@ -11,7 +11,7 @@ from tests.oracles import networkx_flow
 from tests.oracles import solver_twins as reference
 from topdown.errors import InternalError
 from topdown.solve import FixedTable, LowerBounds, minimum_cost_flow
-from topdown.solve.backends import scipy_programs as integer_program
+from topdown.solve import scipy_programs as integer_program
 from topdown.solve.rounding import (
     NoFlow,
     NoFlowReason,

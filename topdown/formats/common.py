@@ -13,10 +13,11 @@ from topdown.formats.json_schema import either
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 in hex")]
 LedgerId = Annotated[str, Meta(pattern="^[0-9a-f]{16}$", description="Random id of a ledger")]
 
+ONE_LINE = r"^(?![\s\S]*[\x00-\x1f\x7f-\x9f\u2028\u2029])"
 OneLine = Annotated[
     str,
     Meta(
-        pattern=r"^(?![\s\S]*[\x00-\x1f\x7f-\x9f\u2028\u2029])",
+        pattern=ONE_LINE,
         description="Published text without line breaks or other control characters: README.txt has a line for it",
     ),
 ]

@@ -29,6 +29,7 @@ from topdown.formats.caps import (
     typed_number,
 )
 from topdown.formats.caps import exact_text as exact_text
+from topdown.formats.common import ONE_LINE
 
 T = TypeVar("T")
 _ELSEWHERE = {  # keys that people look for in a file, and where the thing is
@@ -177,7 +178,7 @@ def _located_error(
     line, source = find_key(text, trail)
     place = ".".join(trail)
     inexact = "exact number" in message
-    if "matching regex" in message:  # `OneLine` is the only form of a text
+    if ONE_LINE.replace("\\", "") in message.replace("\\", ""):  # msgspec doubles backslashes
         message = "is published and has a line break or another control character; write it in one line"
     return ConfigError(
         f"{place} in {path}{f', line {line}' if line else ''}: {message[:1].lower()}{message[1:]}",

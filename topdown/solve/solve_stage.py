@@ -371,9 +371,8 @@ def write_document(path: Path, document: Solve) -> None:
 
 
 _COMPUTING = ("numpy", "scipy")
-MOST_KEPT = (
-    2**26
-)  # noisy answers, two bytes each, kept for the tree estimate, which asks for them several times
+MOST_KEPT = 2**26
+"""Noisy answers, two bytes each, that a process keeps for the tree estimate, which asks for them several times."""
 
 
 def open_release(release: Path, context: PublicContext) -> TreeSolver:

@@ -17,7 +17,6 @@ from scipy.sparse import csr_array, vstack
 from topdown.arrays import Bools, Floats, Ints
 from topdown.model import NO_TABLE_FITS, exact_contradiction, refines
 from topdown.plan import Pass
-from topdown.solve.backends.scipy_programs import meet_demands, minimise_linear
 from topdown.solve.group_constraints import (
     Bounds,
     FamilyConstraints,
@@ -31,6 +30,7 @@ from topdown.solve.least_squares import Problem, solve
 from topdown.solve.least_squares.policy import priced_rules
 from topdown.solve.objectives import Objective, PassRows
 from topdown.solve.release_facts import LevelModel
+from topdown.solve.scipy_programs import meet_demands, minimise_linear
 
 NEAR_LIMIT_PERSONS = 1e-3  # limits of the root closer than this are looked at together with the next table
 

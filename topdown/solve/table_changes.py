@@ -33,8 +33,8 @@ from topdown.model import (
     soft_rule_rows,
 )
 from topdown.plan import Plan, PublicContext
-from topdown.solve.backends.scipy_programs import IMPOSSIBLE, OPTIMAL, minimise_integer
 from topdown.solve.flows import Network, minimum_cost_flow
+from topdown.solve.scipy_programs import IMPOSSIBLE, OPTIMAL, minimise_integer
 from topdown.solve.solved_parts import Node, Tally
 
 

@@ -417,9 +417,8 @@ class BaseTable:
         np.logical_or.at(opened, up, open_leaf)
         pairs = np.unique(up[self.population.leaf] * self.plan.schema.n_cells + self.population.cell)
         at, base_cell = np.divmod(pairs, self.plan.schema.n_cells)
-        starts = np.cumsum(
-            [0, *(query.n_answers for query in queries)]
-        )  # all answers of all queries in one row
+        # all answers of all queries stand in one row
+        starts = np.cumsum([0, *(query.n_answers for query in queries)])
         order, first = self._cells_of
         kinds_of: dict[int, Ints] = {}
         known: dict[tuple[int, bytes], Ints] = {}  # by base cell and which of its kinds are open

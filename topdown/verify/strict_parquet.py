@@ -338,7 +338,7 @@ class TableForm:
         kind: its `type` stamp.
         columns: name and type of every column, in order; text columns are read as dictionaries.
         stamps: further stamps it must carry; an empty one must be absent, and no others may be there.
-        is_nullable: whether Parquet must say of every value that it is not missing.
+        is_nullable: whether columns are declared as such that a value may be missing in; none is.
     """
 
     kind: str

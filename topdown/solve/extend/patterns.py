@@ -28,7 +28,7 @@ from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model import Histogram, LaminarFamily, distinct_rows, laminar_family
 from topdown.plan import PublicContext
-from topdown.solve.backends import scipy_programs as bipartite_flow
+from topdown.solve import scipy_programs as bipartite_flow
 from topdown.solve.flows import Network, minimum_cost_flow
 
 

@@ -19,7 +19,6 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import NoSplitError
-from topdown.solve.backends.scipy_programs import minimise_linear
 from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
 from topdown.solve.least_squares.active_set import finish_newton, is_cheap, is_root, is_split, solve_root
@@ -38,6 +37,7 @@ from topdown.solve.least_squares.problem import (
 )
 from topdown.solve.least_squares.structured import Structured
 from topdown.solve.least_squares.structured_step import StructuredStep, finish_root
+from topdown.solve.scipy_programs import minimise_linear
 
 APART_PERSONS = (
     1e-4  # fixed tables are right to 1e-7; whole numbers that exclude each other are further apart

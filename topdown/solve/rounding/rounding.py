@@ -15,10 +15,10 @@ from scipy.sparse import coo_array
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError, NoSplitError
-from topdown.solve.backends.scipy_programs import RoundingProgram, UndecidedError
 from topdown.solve.flows import is_feasible, is_optimal, minimum_cost_flow
 from topdown.solve.group_constraints import RowGroups, occurring, signed_classes
 from topdown.solve.rounding.flow_network import NEAR_PERSONS, RoundingProblem, build_network, whole_parts
+from topdown.solve.scipy_programs import RoundingProgram, UndecidedError
 
 MAX_CUTS = 500
 

@@ -133,11 +133,7 @@ class TreeObjective:
         (n, m), lattice, up = rows.allowed.shape, self.tree.lattice, self.tree.levels[self.depth]
         if self.in_lattice and n * n * m > MOST_WRITTEN_OUT:
             return self._in_lattice(level, rows)
-        informative = _informative(level, rows)
-        labels, weights = (
-            np.ascontiguousarray(level.labels[informative][:, rows.cells]),
-            level.weights[informative],
-        )
+        _, labels, weights = _informative(level, rows)
         dense, product = lattice.place[:, rows.cells]
         equal = lattice.equal_axes(product, product)
         beyond, g = np.empty((m, n, n)), np.empty((n, m))
@@ -158,11 +154,8 @@ class TreeObjective:
 
     def _in_lattice(self, level: LevelModel, rows: PassRows) -> LatticeQuadratic:
         """Return the quadratic of cells in lattice form. What the fixed table tells is constant and left out of A."""
-        lattice, up, informative = self.tree.lattice, self.tree.levels[self.depth], _informative(level, rows)
-        labels, weights = (
-            np.ascontiguousarray(level.labels[informative][:, rows.cells]),
-            level.weights[informative],
-        )
+        lattice, up = self.tree.lattice, self.tree.levels[self.depth]
+        informative, labels, weights = _informative(level, rows)
         dense, product = lattice.place[:, rows.cells]
         own = up.own.matrices - sum(
             weight * query_of_labels(lattice, of).gram(lattice)
@@ -230,11 +223,11 @@ class TreeObjective:
         )
 
 
-def _informative(level: LevelModel, rows: PassRows) -> Bools:
-    """Tell which queries the fixed table does not answer, bool (n_queries,)."""
-    fixed = rows.fixed
-    told = [not fixed.n_groups or not refines(fixed.of, of) for of in level.labels[:, rows.cells]]
-    return np.array(told, dtype=bool)
+def _informative(level: LevelModel, rows: PassRows) -> tuple[Bools, Ints, Floats]:
+    """Return which queries the fixed table does not answer, bool (n_queries,), and of these labels and weights."""
+    fixed, labels = rows.fixed, level.labels[:, rows.cells]
+    untold = np.array([not fixed.n_groups or not refines(fixed.of, of) for of in labels], dtype=bool)
+    return untold, np.ascontiguousarray(labels[untold]), level.weights[untold]
 
 
 def _separate(labels: Ints, weights: Floats) -> float:
@@ -271,10 +264,9 @@ def _information(
     for c in inside:
         before, after = (dropped * select @ v[:, c] @ select.T for v in covariances)
         sizes, vectors = np.linalg.eigh((after + np.swapaxes(after, 1, 2)) / 2)
-        least = np.linalg.eigvalsh(before)[:, -1:]
-        weights = 1.0 / np.maximum(
-            sizes, LEAST_LEFT * least
-        )  # what the parent's table decides has no variance
+        largest = np.linalg.eigvalsh(before)[:, -1:]
+        # what the parent's table decides has no variance
+        weights = 1.0 / np.maximum(sizes, LEAST_LEFT * largest)
         matrices[:, c] = (vectors * weights[:, None, :]) @ np.swapaxes(vectors, 1, 2)
         lowest = min(lowest, float(weights.min()))
     n_kept = lattice.n_product // int(dropped)
