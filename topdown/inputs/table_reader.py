@@ -32,7 +32,7 @@ from topdown.inputs.database_tables import (
     sqlite_batches,
     sqlite_names,
 )
-from topdown.inputs.reading_process import library_errors_named, read_apart
+from topdown.inputs.reading_process import NOT_READ, library_errors_named, read_apart
 from topdown.inputs.sources import (
     DatabaseTable,
     MemoryTable,
@@ -120,10 +120,16 @@ def _header_of(source: TableSource) -> pa.RecordBatch:
 
 
 def header_if_readable(source: TableSource, *, of_release: bool = False) -> list[str]:
-    """Return the column names of a table; none where there is none: who reads it next says what is wrong."""
+    """Return the column names of a table; none where there is none: who reads it next says what is wrong.
+
+    Raises:
+        DataError: one of NOT_READ: the table may well have columns.
+    """
     try:
         return read_header(source, of_release=of_release)
-    except TableProblem:
+    except TableProblem as problem:
+        if problem.code in NOT_READ:
+            raise public_error(source, problem) from None
         return []
 
 

@@ -360,7 +360,7 @@ def unread_columns(table: TableLocation, form: RecordsForm, needed: Sequence[str
     """
     wanted = [form.called.get(name, name) for name in (*needed, *(["count"] if form.has_count else []))]
     try:
-        check_header(read_header(table), wanted, form.ignored)
+        check_header(header_if_readable(table), wanted, form.ignored)
     except TableProblem as problem:
         return problem.unread if problem.kind == "unread column" else ()
     return ()
@@ -451,7 +451,7 @@ def _check_covered(found: Mapping[str, _HeldValues], told: Mapping[str, Confirme
 def _values_by_column(table: TableLocation, form: RecordsForm) -> dict[str, _HeldValues]:
     own = {"geocode", "count"} if form.has_count else {"geocode"}
     taken = own | {form.called.get(name, name) for name in own} | set(form.ignored)
-    held = {name: _HeldValues() for name in header_if_readable(table) if name not in taken}
+    held = {name: _HeldValues() for name in read_header(table) if name not in taken}
     for batch in read_records(table, [TableColumn(name, "any") for name in ("geocode", *held)], form):
         for name, values in held.items():
             values.add(_values_in_batch(name, batch[name]))
