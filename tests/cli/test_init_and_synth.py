@@ -45,6 +45,22 @@ def test_levels_that_cannot_be_looked_up_are_never_guessed(topdown, tmp_path):
     assert not Path("other.toml").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("l.parquet", b"PAR1, and no more", "D002"),
+        ("l.csv", b"", "D002"),
+        ("l.csv.gz", b"not packed", "D002"),
+    ],
+)
+def test_leaves_that_cannot_be_read_are_named(topdown, tmp_path, name, content, code):
+    """It would end as a fault of the engine (X001)."""
+    (tmp_path / name).write_bytes(content)
+    given = ("--levels", "region,town", "--records", "p.csv")
+    said = topdown("init", *given, "--leaves", tmp_path / name, "--out", tmp_path / "run.toml")
+    assert (said.code, code in said.err, name in said.err) == (2, True, True), said.err
+
+
 def test_synth_then_plan(topdown, check):
     """The made-up census must be ready for a plan, the same twice, and not replace files unasked."""
     first = topdown("synth", "--out", "made-up", "--people", 400, "--json")

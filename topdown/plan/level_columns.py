@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
-from topdown.inputs import TableColumn, TableSource, printable, read_header, read_table
+from topdown.inputs import TableColumn, TableSource, header_if_readable, printable, read_table
 from topdown.inputs.table_reader import is_text
 from topdown.model.geography import joined_codes
 
@@ -100,7 +100,7 @@ class PublicColumns:
 
 def public_columns(source: TableSource) -> PublicColumns:
     """Read the columns of a public table that can hold codes or names; errors as `read_table`."""
-    header = list(dict.fromkeys(read_header(source)))
+    header = list(dict.fromkeys(header_if_readable(source))) or ["geocode"]  # reading it says what is wrong
     table = read_table(source, [TableColumn(name, "any") for name in header])
     values, distinct, n_rows = dict[str, Ints](), dict[str, list[str]](), 0
     for name in header:
