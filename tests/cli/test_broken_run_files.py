@@ -25,6 +25,8 @@ CORPUS = {
         "C015", "title", "correct"),
     "a last line break": ('agency = "?"', 'agency = "Office\\n"', "C015", "agency", "correct"),
     "escape codes": ('contact = "?"', 'contact = "\\u001b[2J"', "C015", "contact", "correct"),
+    "empty id": ('id = "persons-r1"', 'id = ""', "C015", 'id = ""', "correct"),
+    "blank id": ('id = "persons-r1"', 'id = "\u00a0"', "C015", "id =", "correct"),
     "unknown relation": ('neighbours = "bounded"', 'neighbours = "close"', "C015", "neighbours", "correct"),
     "unknown mechanism": ('mechanism = "discrete_gaussian"', 'mechanism = "laplace"',
         "C015", "mechanism", "correct"),

@@ -127,6 +127,28 @@ def test_final_refuses_open_answers(topdown, toy, tmp_path):
     assert topdown("plan", answered, "--final").code == 0
 
 
+@pytest.mark.parametrize("blank", ["", "  ", "\u200b", " ? ", "-"])
+def test_a_blank_is_no_answer(topdown, toy, tmp_path, blank):
+    """A final release without title, agency and contact must be refused, however the nothing is spelt."""
+
+    def unsaid(text: str) -> str:
+        text = re.sub('title = ".*"', f'title = "{blank}"', text, count=1)
+        return re.sub('(agency|contact) = "[^"]*"', rf'\1 = "{blank}"', text, count=2)
+
+    run = toy(tmp_path / "toy", unsaid)
+    said = topdown("plan", run, "--final", "--json").document
+    assert said["code"] == "H001"
+    open_keys = ["release.title", "release.agency", "release.contact"]
+    assert topdown("plan", run, "--json").document["open_answers"] == open_keys
+    out = tmp_path / "out"
+    assert topdown("generate", run, "--out", out, "--yes", "--workers", 1).code == 0
+    assert "DRAFT: not for use as official statistics" in (out / "README.txt").read_text()
+    report = (out / "report.html").read_text()
+    assert "[title still open]" in report
+    assert "[agency still open]" in report
+    assert topdown("verify", out).code == 0
+
+
 def test_plan_warns_when_the_ledger_is_too_small(topdown, toy, tmp_path):
     """Somebody who plans over the limit must hear it now, not in the secure room."""
     run = toy(tmp_path / "toy", lambda text: re.sub(r'rho_limit = "[^"]*"', 'rho_limit = "1"', text))

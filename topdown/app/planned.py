@@ -394,7 +394,7 @@ def require_answers(planned: Planned, *, final: bool) -> None:
             f"{len(unanswered)} answers only a person can give are still open",
             code="H001",
             details=tuple(("open", key) for key in unanswered[:12]),
-            fix='replace "?" in the run file and the invariants, or leave --final out: a DRAFT',
+            fix="answer them in the run file and the invariants, or leave --final out: a DRAFT",
         )
 
 

@@ -21,9 +21,8 @@ from topdown.app.read_release import Release
 from topdown.errors import CertificateError
 from topdown.formats import json_bytes
 from topdown.formats.caps import read_json
-from topdown.formats.common import PrivacyUnit
+from topdown.formats.common import PrivacyUnit, is_answered
 from topdown.formats.strict_toml import exact_text
-from topdown.plan.settings import UNANSWERED
 from topdown.privacy.exact_values import significant
 from topdown.privacy.relation import stated_changes
 from topdown.publish.table_intervals import intervals_sentence
@@ -174,7 +173,7 @@ def _facts_of_release(release: Release) -> Facts:
     return Facts(
         kind="census release",
         **{
-            key: "" if (text := getattr(names, key)) == UNANSWERED else text
+            key: text if is_answered(text := getattr(names, key)) else ""
             for key in ("id", "title", "agency", "contact", "data_set")
         },
         licence=names.licence,

@@ -22,6 +22,11 @@ OneLine = Annotated[
     ),
 ]
 
+ReleaseId = Annotated[
+    str,
+    Meta(pattern=ONE_LINE + r"[\s\S]*\S", description="Name of a release in one line, not blank"),
+]
+
 Rational = Annotated[
     str, Meta(pattern="^[0-9]+(/[1-9][0-9]*)?$", description="Exact number, whole or a fraction a/b")
 ]
@@ -86,6 +91,11 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A document or a part of one."""
 
 
+def is_answered(answer: str) -> bool:
+    """Tell whether an answer that only a person can give has been given: it has a letter or digit."""
+    return any(character.isalnum() for character in answer)
+
+
 class Basis(Part, frozen=True, kw_only=True):
     """Why a statistic is published without noise; "?" while open."""
 
@@ -97,7 +107,7 @@ class Basis(Part, frozen=True, kw_only=True):
 class ReleaseNames(Part, frozen=True, kw_only=True):
     """Names of a release and answers only people can give; "?" while open."""
 
-    id: OneLine
+    id: ReleaseId
     title: OneLine
     data_set: str
     agency: OneLine

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
-from topdown.formats.common import PrivacyUnit
+from topdown.formats.common import PrivacyUnit, is_answered
 
 FOLDER = Path(__file__).parent / "report"
 LANGUAGES = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
@@ -116,9 +116,9 @@ class Content:
         return self.say(one_record if unit.most_records == 1 else several, unit=escape(unit.text))
 
     def answer(self, source: str, still_open: str = "open") -> str:
-        """Return as HTML what only a person can say or, while that is "?" or not there, the words for it."""
+        """Return as HTML what only a person can say or, while that is open or not there, the words for it."""
         said = self.at(source) if self.has(source) else ""
-        return escape(str(self.words[still_open] if said in ("", "?") else said))
+        return escape(str(said if is_answered(str(said)) else self.words[still_open]))
 
     def quote(self, source: str) -> str:
         """Return a sentence that the release states, in English, as HTML."""

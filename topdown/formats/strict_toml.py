@@ -179,7 +179,7 @@ def _located_error(
     place = ".".join(trail)
     inexact = "exact number" in message
     if ONE_LINE.replace("\\", "") in message.replace("\\", ""):  # msgspec doubles backslashes
-        message = "is published and has a line break or another control character; write it in one line"
+        message = "is published: write it in one line, not blank and without control characters"
     return ConfigError(
         f"{place} in {path}{f', line {line}' if line else ''}: {message[:1].lower()}{message[1:]}",
         code="C014" if inexact else "C015",

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from topdown.errors import ConfigError
-from topdown.formats.common import USUAL_NEIGHBOURS, Mechanism, Neighbours, OneLine, Targets
+from topdown.formats.common import USUAL_NEIGHBOURS, Mechanism, Neighbours, OneLine, ReleaseId, Targets
 from topdown.formats.strict_toml import Chance, exact_text, read_toml
 from topdown.model import Schema
 from topdown.notebook import card
@@ -30,9 +30,9 @@ UNANSWERED = "?"  # an answer only a person can give, not given yet
 
 
 class ReleaseInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the release is called, and answers only people can give ("?" while open)."""
+    """What the release is called, and answers only people can give ("?" or blank while open)."""
 
-    id: OneLine
+    id: ReleaseId
     title: OneLine
     data_set: str
     agency: OneLine = UNANSWERED

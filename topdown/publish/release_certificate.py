@@ -16,7 +16,14 @@ from msgspec import UNSET, UnsetType, convert, structs
 
 from topdown import __version__
 from topdown.errors import InternalError
-from topdown.formats.common import Composed, DisclosedSecret, GaussianSecret, PairSecret, PureSecret
+from topdown.formats.common import (
+    Composed,
+    DisclosedSecret,
+    GaussianSecret,
+    PairSecret,
+    PureSecret,
+    is_answered,
+)
 from topdown.formats.plan_documents import CertifiedLoss, ChangeStatus
 from topdown.formats.release_documents import (
     Certificate,
@@ -32,7 +39,6 @@ from topdown.model import sections_of
 from topdown.plan import Plan, PublicContext, ReleaseChain
 from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles, carried_paths
-from topdown.plan.settings import UNANSWERED
 from topdown.privacy.accountant import PairLoss, bun_steinke
 from topdown.privacy.exact_values import fixed
 from topdown.privacy.laws import law_of_mechanism
@@ -178,12 +184,13 @@ def usual_epsilon(total: Fraction, loss_name: str) -> str:
 
 def open_answers(plan: Plan) -> list[str]:
     """Name the answers that only a person can give and nobody has given yet."""
-    names = [f"release.{name}" for name, value in structs.asdict(plan.release).items() if value == UNANSWERED]
+    given = {key: text for key, text in structs.asdict(plan.release).items() if text or key != "licence"}
+    names = [f"release.{key}" for key, text in given.items() if not is_answered(text)]
     for kind, constraints in plan.invariants.by_kind.items():
         names += [
             f"invariants.{kind}.{c.name}.legal_basis"
             for c in constraints
-            if c.basis.legal_basis.strip() in ("", UNANSWERED)
+            if not is_answered(c.basis.legal_basis)
         ]
     return names
 

@@ -203,18 +203,15 @@ def _compare_file(
         out.add(Finding("V001", f"{path} was changed", path, None, None, *shown))
 
 
-OPEN = "?"
-
-
 def is_open(answer: str) -> bool:
-    """Tell whether an answer that only a person can give has not been given."""
-    return answer.strip() in ("", OPEN)
+    """Tell whether an answer that only a person can give has not been given: no letter or digit is in it."""
+    return not any(map(str.isalnum, answer))
 
 
 def open_answers(plan: PlanFile) -> list[str]:
     """Name the answers that only a person can give and nobody has given."""
     fields = msgspec.to_builtins(plan.doc.release)
-    names = [f"release.{key}" for key, value in fields.items() if value == OPEN]
+    names = [f"release.{key}" for key, value in fields.items() if is_open(value)]
     rules = [rule for rule in plan.rules.all if is_open(rule.legal_basis)]
     return names + [f"invariants.{rule.kind}.{rule.name}.legal_basis" for rule in rules]
 
