@@ -152,6 +152,21 @@ def test_districts_are_those_of_the_interval_command(topdown, made, tmp_path):
     assert not (tmp_path / "t" / "tables").exists()
 
 
+@pytest.mark.parametrize("command", ["interval", "tables"])
+@pytest.mark.parametrize("header", ["geocode,zone", "code,area"])
+def test_a_wrong_list_of_areas_is_mended_in_the_list(topdown, made, tmp_path, command, header):
+    """Advice about a run file or other invariants mends no list of areas."""
+    (tmp_path / "d.csv").write_text(f"{header}\n11,a\n")
+    wanted = ("--query", "total") if command == "interval" else ("--out", "t")
+    said = topdown(command, made, "--areas", "d.csv", *wanted, "--json").document
+    assert (said["code"], "rename" in said["fix"]) == (
+        "D004" if "code" in header.split(",") else "D040",
+        True,
+    )
+    assert "run file" not in said["fix"] + said["text"]
+    assert "invariants" not in said["fix"]
+
+
 def test_names_stand_beside_their_areas(topdown, made, tmp_path):
     """A name beside another area, or a list of which nothing fits and nobody says so, misleads a reader."""
     leaves = pq.read_table(made / "public" / "leaves.parquet")["geocode"].to_pylist()

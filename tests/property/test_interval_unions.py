@@ -115,13 +115,16 @@ def test_unions_have_names_and_a_higher_chance_is_wider(made: Path, tmp_path: Pa
         (["999"], "is no area of the release"),
         (["1", "1"], "is there twice"),
         (["1", "{leaf}"], "lies inside another area"),
+        (["1,"], "area is blank"),
+        (["1,one", "2, "], "row 2: area is blank"),
     ],
 )
 def test_wrong_areas_are_refused_by_name(made: Path, tmp_path: Path, rows: list[str], said: str) -> None:
     """A person counted twice, or not at all, makes a number that looks right."""
     leaf = next(code for code in codes(made) if code.startswith("1"))
     with pytest.raises(DataError, match=said) as caught:
-        interval(made, listed(tmp_path, *(row.format(leaf=leaf) for row in rows)), "total")
+        header = "geocode,area" if "," in rows[0] else "geocode"
+        interval(made, listed(tmp_path, *(row.format(leaf=leaf) for row in rows), header=header), "total")
     assert caught.value.code == "D063"
 
 

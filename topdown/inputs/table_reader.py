@@ -477,10 +477,11 @@ def read_table(
     ignored: tuple[str, ...] | None = (),
     called: Mapping[str, str] | None = None,
     of_release: bool = False,
+    of_run: bool = True,
 ) -> PublicTable:
     """Read columns of a public table; CSV as text, with leading zeros.
 
-    Args: as `TableReader`.
+    Args: as `TableReader`; of_run: whether a run file names the table, so that its keys can mend what is wrong.
 
     Raises:
         DataError: missing, unreadable or empty file (D001-D003, D042, D043); a column missing, there twice, not asked
@@ -494,7 +495,7 @@ def read_table(
                 found[name].append(narrow(values) if isinstance(values, np.ndarray) else values)
         reader.check()
     except TableProblem as problem:
-        raise public_error(source, problem) from None
+        raise public_error(source, problem, of_run=of_run) from None
     return PublicTable(found)
 
 
@@ -516,14 +517,19 @@ def advice_on_unreadable(source: TableSource) -> str:
     return "give a whole table, a CSV with as many fields throughout as in its header"
 
 
-def public_error(source: TableSource, problem: TableProblem) -> DataError:
+def public_error(source: TableSource, problem: TableProblem, *, of_run: bool = True) -> DataError:
     """Return what is wrong with a public table: file, row, column and how to mend it."""
     column, rows = printable(problem.column), problem.rows
     ignore = f"if it is not needed, say so in the run file: [input] ignore = {toml_name_list(problem.unread)}"
+    needed = "add it, or choose other invariants"
+    if not of_run:
+        ignore, needed = "otherwise rename or remove it", "add it, or rename the column that is meant"
     text, code, fix, line = f"{source}: ", problem.code, problem.fix, None
     match problem.kind:
         case "missing":
-            return DataError(f"{source} does not exist", code="D001", fix="check the path in the run file")
+            return DataError(
+                f"{source} does not exist", code="D001", fix="check the path" + " in the run file" * of_run
+            )
         case "unreadable" | "empty file":
             text, code, fix = f"{source} cannot be read: {problem.text}", "D002", advice_on_unreadable(source)
         case "too large":
@@ -538,7 +544,7 @@ def public_error(source: TableSource, problem: TableProblem) -> DataError:
             near = f"; it has {printable(problem.near)!r}" if problem.near else ""
             there = ", ".join(map(printable, header_if_readable(source)[:12]))
             text, code = f"{source} has no column {column!r}{near}", "D004"
-            fix = f"add it, or choose other invariants; it has: {there}"
+            fix = f"{needed}; it has: {there}"
         case "column twice":
             text, code, fix = f"{source} has two columns called {column!r}", "D004", "keep one of them"
         case "unread column":

@@ -282,7 +282,7 @@ def read_code_list(path: Path, name: str) -> tuple[Schema, dict[str, ValueLabels
     """
     header = header_if_readable(path)
     columns = (*_WHOLE, *(_CODED if "code" in header else ()), *(_GROUPED if "recode" in header else ()))
-    table = read_table(path, text_columns(*columns, integers=True))
+    table = read_table(path, text_columns(*columns, integers=True), of_run=False)
     n_rows = len(table.texts("label"))
     texts = {
         name: table.texts(name) if name in columns else [""] * n_rows

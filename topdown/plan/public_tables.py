@@ -300,7 +300,7 @@ def read_area_names(path: Path, geography: Geography) -> dict[str, str]:
                     named |= {codes[code]: name for code, name in pairs}
                     break
     else:
-        table = read_table(path, text_columns("geocode", "name"), ignored=None)
+        table = read_table(path, text_columns("geocode", "name"), ignored=None, of_run=False)
         found: dict[str, str] = {}
         for code, name in zip(table.texts("geocode"), table.texts("name"), strict=True):
             if found.setdefault(code, name) != name:
@@ -392,13 +392,15 @@ def read_unions(path: TableSource, geography: Geography) -> tuple[AreaUnion, ...
     """
     header = header_if_readable(path)
     more = [name for name in ("area", "level") if name in header]
-    table = read_table(path, text_columns("geocode", *more, integers=True))
+    table = read_table(path, text_columns("geocode", *more, integers=True), of_run=False)
     codes = table.texts("geocode")
     names = table.texts("area") if "area" in more else [UNNAMED_UNION] * len(codes)
     levels = table.texts("level") if "level" in more else [""] * len(codes)
     place = _places_by_code(geography)
     found: dict[str, set[tuple[int, int]]] = {name: set() for name in names}
     for row, (code, level, name) in enumerate(zip(codes, levels, names, strict=True), start=1):
+        if not name.strip():
+            raise _union_error(path, row, "area is blank: name the union that the row is in")
         where = [at for at in place.get(code, []) if level in ("", geography.levels[at[0]].name)]
         if len(where) != 1:
             what = "is no area of the release" + (f" at level {printable(level)!r}" if level else "")
