@@ -6,9 +6,19 @@ One root, few leaves. The leaf decides the exit code; the code (`C012`, `D031`, 
 
 from __future__ import annotations
 
+import re
+
 SPEND_NOTE = "this run spent: "
 """How a note on an error begins that says what its run has spent."""
 EXIT_OK, EXIT_CHECK_FAILED, EXIT_USER, EXIT_INFEASIBLE, EXIT_INTERNAL, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+_TOO_LONG = re.compile(r"[^\s/]{256,}")  # longer than a name in a path can be
+
+
+def _shortened(text: str) -> str:
+    """Return a sentence without the rest of words that nobody reads to their end."""
+    return _TOO_LONG.sub(lambda word: f"{word[0][:60]}...", text)
 
 
 class TopdownError(Exception):
@@ -51,8 +61,8 @@ class TopdownError(Exception):
         node: str | None = None,
         key: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(text)
-        self.text, self.code, self.fix = text, code or self.default_code, fix
+        self.text, self.code, self.fix = _shortened(text), code or self.default_code, _shortened(fix)
+        super().__init__(self.text)
         self.details = details
         self.file, self.line, self.column, self.source, self.caret = file, line, column, source, caret
         self.node, self.key = node, key

@@ -19,6 +19,8 @@ CORPUS = {
     "comma text": ('rho = "2"', 'rho = "1,500"', "C014", 'rho = "1,500"', "fractions in quotes"),
     "negative budget": ('rho = "2"', "rho = -2", "C015", "rho = -2", "correct"),
     "float share": ('share = "1/2"', "share = 0.5", "C014", "share = 0.5", "fractions in quotes"),
+    "decimal comma": ('rho = "2"', 'rho = "0,95"', "C014", 'rho = "0,95"', "fractions in quotes"),
+    "share of a query": ('"sex * age" = "1/4"', '"sex * age" = 0.25', "C014", "sex * age", "fractions in quotes"),
     "division by zero": ('rho = "2"', 'rho = "2/0"', "C014", 'rho = "2/0"', "fractions in quotes"),
     "wrong type": ('title = "Toy', 'title = 5 # "Toy', "C015", "title = 5", "correct"),
     "two lines of README": ('title = "Toy', 'title = "A\\n\\nHow well people are protected\\nWholly. Toy',
@@ -82,6 +84,47 @@ def test_broken_run_file(topdown, toy, tmp_path, check, name):
     assert "\n  fix" in screen.err
     assert "Traceback" not in screen.err
     assert not (run.parent / "plan.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"sex * age" = "1/4"', '"sex * age" = 0.25', ('level.queries."sex * age" in', 'write "1/4"')),
+        ('rho = "2"', 'rho = "0,95"', ("budget.rho in", '"0,95" has a comma: write "0.95"')),
+        ('rho = "2"', 'rho = "1,500"', ("budget.rho in", 'in two ways: write "1500" or "1.500"')),
+        ('rho = "2"', 'rho = "1,234,567.5"', ("budget.rho in", 'has a comma: write "1234567.5"')),
+        ('rho = "2"', 'rho = "1.234,5"', ("budget.rho in", '"1.234,5" is no exact number')),
+        ('"bounded"', f'"{"x" * 1500}"', ("neighbours in", f"{'x' * 59}...")),
+        ("ignore = []", 'values.age.labls = { M = "male" }', ('unknown key "labls"',)),
+    ],
+)
+def test_words_of_a_broken_run_file(topdown, toy, tmp_path, old, new, said):
+    """A key that nobody wrote, a proposal that is another number, or a page of one letter help nobody."""
+    run = toy(tmp_path / "toy")
+    run.write_text(run.read_text().replace(old, new, 1))
+    document = topdown("plan", run, "--json").document
+    for words in said:
+        assert words in document["text"]
+    assert len(document["text"]) < 400
+
+
+def test_keys_known_inside_a_table_of_ones_own(topdown, toy, tmp_path):
+    """The keys of the whole file would be named as those of a table of values, or of one that may be missing."""
+    for add, meant in (("[input.values.age]\nlabls = {}", "labels"), ("[base]\nmaps = {}", "map")):
+        run = toy(tmp_path / "toy")
+        run.write_text(f"{run.read_text()}\n{add}\n")
+        assert f'did you mean "{meant}"?' in topdown("plan", run).err
+
+
+def test_a_mark_before_the_first_line_is_no_mistake(topdown, toy, tmp_path):
+    """Editors on Windows write three bytes first; "invalid statement" helped nobody to find them."""
+    run = toy(tmp_path / "toy")
+    plans = [topdown("plan", run, "--json").document["plan_hash"]]
+    run.write_bytes(b"\xef\xbb\xbf" + run.read_bytes())
+    plans.append(topdown("plan", run, "--json").document["plan_hash"])
+    assert plans[0] == plans[1]
+    run.write_text(run.read_text().replace("[budget]", "[bugdet]"))
+    assert topdown("plan", run, "--json").document["line"] is not None
 
 
 def test_golden_caret(topdown, toy):

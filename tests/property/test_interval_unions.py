@@ -122,9 +122,10 @@ def test_unions_have_names_and_a_higher_chance_is_wider(made: Path, tmp_path: Pa
 def test_wrong_areas_are_refused_by_name(made: Path, tmp_path: Path, rows: list[str], said: str) -> None:
     """A person counted twice, or not at all, makes a number that looks right."""
     leaf = next(code for code in codes(made) if code.startswith("1"))
+    header = "geocode,area" if "," in rows[0] else "geocode"
+    areas = listed(tmp_path, *(row.format(leaf=leaf) for row in rows), header=header)
     with pytest.raises(DataError, match=said) as caught:
-        header = "geocode,area" if "," in rows[0] else "geocode"
-        interval(made, listed(tmp_path, *(row.format(leaf=leaf) for row in rows), header=header), "total")
+        interval(made, areas, "total")
     assert caught.value.code == "D063"
 
 

@@ -177,6 +177,7 @@ def parse_exact(value: object) -> Fraction:
 _TYPED = re.compile(
     r"([0-9]+(?:[ _'\u2019\u00a0\u2009\u202f][0-9]{3})*(?:\.[0-9]+)?|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,4}))?\s?(%)?"
 )
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}(,[0-9]{3})+(?![0-9,])")  # commas that may stand for thousands
 _ACCEPTED = 'write "1/2", "0.5", "50 %", "1 000" or "1e-10"'
 
 
@@ -196,8 +197,11 @@ def typed_number(text: str) -> Fraction:
     if _FRACTION.match(text):
         return Fraction(text)
     if "," in text:
-        whole, part = text.replace(",", ""), text.replace(",", ".")
-        raise ValueError(f'"{text}" can be read in two ways: write "{whole}" or "{part}"')
+        whole, part = text.replace(",", "") if _GROUPED.match(text) else text, text.replace(",", ".")
+        meant = [f'"{one}"' for one in (whole, part) if _TYPED.fullmatch(one)]
+        if meant:
+            twice = "can be read in two ways" if len(meant) > 1 else "has a comma"
+            raise ValueError(f'"{text}" {twice}: write {" or ".join(meant)}')
     found = _TYPED.fullmatch(text)
     if found is None:
         raise ValueError(f'"{text}" is no exact number: {_ACCEPTED}')

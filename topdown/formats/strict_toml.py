@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -86,7 +87,7 @@ def read_toml(path: Path, kind: type[T], document_type: str | None) -> T:
         ConfigError: not TOML, another type or version, unknown key, wrong type, inexact number (C010-C015).
     """
     try:
-        text = read_plain(path).decode("utf-8")
+        text = read_plain(path).decode("utf-8-sig")  # editors on Windows begin a file with a mark
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist", code="C001", fix="check the path") from None
     except TooMuchError as error:
@@ -137,7 +138,7 @@ def add_location(error: TopdownError, path: Path) -> None:
     """Add file, line and text of the line to an error that knows its key."""
     if error.key and error.file is None:
         error.file = str(path)
-        error.line, error.source = find_key(path.read_text(encoding="utf-8"), list(error.key))
+        error.line, error.source = find_key(path.read_text(encoding="utf-8-sig"), list(error.key))
         error.details = (("key", ".".join(error.key)), *error.details)
 
 
@@ -146,7 +147,7 @@ def _located_error(
 ) -> ConfigError:
     message, _, where = str(error).partition(" - at `")
     keys = re.findall(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]", where.rstrip("`"))
-    trail: list[str] = [name or index for name, index in keys]
+    trail = _named_keys([name or index for name, index in keys], data, message)
     unknown = re.search(r"unknown field `(.*)`", message)
     if unknown:
         name = unknown.group(1)
@@ -176,7 +177,7 @@ def _located_error(
             fix=f"add {missing.group(1)} = ... under {place}; nothing was read or spent",
         )
     line, source = find_key(text, trail)
-    place = ".".join(trail)
+    place = ".".join(_toml_key(step) for step in trail if not (line and step.isdigit()))
     inexact = "exact number" in message
     if ONE_LINE.replace("\\", "") in message.replace("\\", ""):  # msgspec doubles backslashes
         message = "is published: write it in one line, not blank and without control characters"
@@ -190,23 +191,33 @@ def _located_error(
     )
 
 
+def _named_keys(trail: list[str], data: Any, message: str) -> list[str]:
+    """Return a trail with the names of keys that msgspec calls "...": the only one, or whose value the message quotes.
+
+    Such a key is left out where neither tells it.
+    """
+    quoted, found = message.partition("; write ")[0], list[str]()
+    for step in trail:
+        if step == "...":
+            of = data if isinstance(data, dict) else {}
+            held = [key for key, value in of.items() if len(of) == 1 or str(value) in quoted]
+            step = max(held, key=lambda key: len(str(of[key])), default="")
+        found.append(step)
+        data = data[int(step)] if isinstance(data, list) else dict(data or {}).get(step)
+    return [step for step in found if step]
+
+
 def _known_keys(kind: type, trail: list[str]) -> list[str]:
-    known = (
-        {f.encode_name for f in msgspec.structs.fields(kind)} if issubclass(kind, msgspec.Struct) else set()
-    )
     current: Any = kind
     for step in trail:
-        if step.isdigit() or step == "...":
-            args = getattr(current, "__args__", ())
-            current = args[0] if args else None
-            continue
-        if not (isinstance(current, type) and issubclass(current, msgspec.Struct)):
-            return sorted(known)
-        found = {f.encode_name: f.type for f in msgspec.structs.fields(current)}
-        current = found.get(step)
-    if isinstance(current, type) and issubclass(current, msgspec.Struct):
-        known = {f.encode_name for f in msgspec.structs.fields(current)}
-    return sorted(known)
+        inner = get_args(current)
+        if isinstance(current, type) and issubclass(current, Struct):
+            current = {f.encode_name: f.type for f in msgspec.structs.fields(current)}.get(step)
+        else:
+            current = inner[-1] if get_origin(current) is dict else inner[0]
+        if isinstance(current, UnionType):
+            current = next(one for one in get_args(current) if one is not type(None))
+    return sorted(f.encode_name for f in msgspec.structs.fields(current))
 
 
 def find_key(text: str, trail: list[str]) -> tuple[int | None, str | None]:
