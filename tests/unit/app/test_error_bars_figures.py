@@ -192,6 +192,7 @@ def test_quiet_and_json_say_nothing_else():
     ("value", "expected"),
     [
         (0, "0"),
+        (3.8e-14, "< 0.001"),
         (0.0123, "0.012"),
         (0.0999, "0.10"),
         (1.06, "1.1"),
@@ -230,9 +231,9 @@ def test_units():
 
 
 def test_stddev_of_both_laws():
-    """Discrete Gaussian: root of the parameter. Geometric: 1/(sqrt(2) sinh(1/2t)), about sqrt(2) t."""
+    """Discrete Gaussian: the parameter, from 8 on. Geometric: 1/(sqrt(2) sinh(1/2t)), about sqrt(2) t."""
     gaussian, geometric = (LAWS[name].own_variance for name in ("discrete_gaussian", "two_sided_geometric"))
-    assert gaussian(Fraction(4), ()) == 4
+    assert gaussian(Fraction(9), ()) == 9
     for scale in (Fraction(1, 3), Fraction(10), Fraction(2**24)):
         due = 1 / (2 * math.sinh(1 / float(2 * scale)) ** 2)
         assert float(geometric(scale, ())) == pytest.approx(due, rel=1e-12)

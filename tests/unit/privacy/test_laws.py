@@ -14,6 +14,7 @@ from topdown.privacy.laws import (
     DiscreteGaussian,
     TwoSidedGeometric,
     WeightedInteger,
+    law_of_mechanism,
     law_tails,
 )
 
@@ -85,6 +86,21 @@ def test_probabilities_sum_to_one_and_match_the_cdf(law: DiscreteGaussian | TwoS
         assert 0 <= cdf_hi - cdf_lo <= width
     assert lows <= 1 <= highs + width
     assert highs - lows <= width
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 250), Fraction(1, 9), 1, Fraction(15, 2), 8, 100])
+def test_own_variance_of_gaussian_noise_is_that_of_what_is_drawn(variance: int | Fraction) -> None:
+    """Screens would state sigma for noise that is 0 nearly always: at 1/250 a million million times too much."""
+    with mpmath.workdps(60):
+        slope = mpmath.mpf(1) / (
+            2 * mpmath.mpf(Fraction(variance).numerator) / Fraction(variance).denominator
+        )
+        weights = [mpmath.exp(-x * x * slope) for x in range(-200, 201)]
+        true = mpmath.fsum(w * x * x for x, w in zip(range(-200, 201), weights, strict=True)) / mpmath.fsum(
+            weights
+        )
+        own = law_of_mechanism("discrete_gaussian").own_variance(Fraction(variance), ())
+        assert mpmath.almosteq(mpmath.mpf(own.numerator) / own.denominator, true, rel_eps=1e-15)
 
 
 def test_far_tail_is_positive_but_below_the_accuracy() -> None:

@@ -64,6 +64,8 @@ def two_digits(value: float) -> str:
     """Write a noise level with two significant digits: 0.012, 2.2, 89, 1,200."""
     if value <= 0:
         return "0"
+    if value < 0.001:
+        return "< 0.001"
     digits = 1 - floor(log10(value))
     rounded = round(value, digits)
     if rounded >= 10:

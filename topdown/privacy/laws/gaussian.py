@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import TYPE_CHECKING
 
+from topdown.privacy.fixed_point import exp_neg
 from topdown.privacy.laws.distribution import (
     LN2_ABOVE,
     FormulaDistribution,
@@ -19,6 +20,7 @@ from topdown.privacy.laws.geometric import discrete_laplace
 if TYPE_CHECKING:
     from topdown.privacy.bits import BitSource
 
+_PRECISION, _REACH = 192, 48  # bits; at variance 8 the weight of 48 is below 2^-200
 MAX_VARIANCE = 1 << 54  # then P(|X| >= 2^31) < 2^-180, so the int32 guard never shapes the law
 
 
@@ -81,6 +83,15 @@ def acceptance_exponent(variance: Fraction, t: int, y: int) -> Fraction:
     return Fraction(excess * excess, 2 * variance)
 
 
+def _own_variance(variance: Fraction) -> Fraction:
+    """Return the variance of the law itself; from 8 on the parameter exceeds it by less than one in 10^60."""
+    if variance >= 8:
+        return variance
+    weights = [exp_neg(Fraction(x * x, 2 * variance), _PRECISION)[0] for x in range(1, _REACH)]
+    squares = sum(2 * x * x * weight for x, weight in enumerate(weights, start=1))
+    return Fraction(squares, (1 << _PRECISION) + 2 * sum(weights))
+
+
 DISCRETE_GAUSSIAN = NoiseLaw(
     name="discrete_gaussian",
     mechanism="discrete_gaussian",
@@ -91,7 +102,7 @@ DISCRETE_GAUSSIAN = NoiseLaw(
     ),  # Canonne, Kamath, Steinke 2020, Thm 4
     composed_as="gaussian",
     variance=lambda variance, _: variance,
-    own_variance=lambda variance, _: variance,
+    own_variance=lambda variance, _: _own_variance(variance),
     calibrated=lambda rho, _, l2_squared: Fraction(l2_squared, 2 * rho),
     most=((1 << 31) // 14) * ((1 << 31) // 14),  # 14 standard deviations
     usual="rho + 2 sqrt(rho ln(1/delta))",
