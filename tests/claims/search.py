@@ -134,14 +134,28 @@ def _verify(name: str, folder: Path) -> Said:
     return (pgsr if name.startswith("groups") else topdown)("verify", folder)
 
 
-def replay(folder: Path, start: str, *moves: str) -> list[str]:
-    """Make moves one after the other in an empty folder; return the claims that are false after any of them."""
-    world = World(folder / "world", STARTS[start][2])
-    begin(world, *STARTS[start][0])
-    found: list[str] = []
-    for name in moves:
-        found += false_claims(world, BY_NAME[name])
-    return found
+@dataclass
+class Begun:
+    """Worlds at their starts: each is made once in a folder, and put back there whenever it is asked for."""
+
+    folder: Path
+    made: dict[str, tuple[World, Seen]] = field(default_factory=dict)
+
+    def at(self, start: str) -> World:
+        """Return the world of a start as it begins; the one returned before is no more."""
+        kept = self.folder / start / "begun"
+        if start not in self.made:
+            world = World(self.folder / start / "world", STARTS[start][2])
+            begin(world, *STARTS[start][0])
+            self.made[start] = world, world.save(kept)
+        world, seen = self.made[start]
+        world.load(kept, seen)
+        return world
+
+
+def replay(world: World, *moves: str) -> list[str]:
+    """Make moves one after the other; return the claims that are false after any of them."""
+    return [claim for name in moves for claim in false_claims(world, BY_NAME[name])]
 
 
 @dataclass

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from tests.claims.moves import BY_NAME, STARTS, begin
-from tests.claims.search import false_claims, replay, search
-from tests.claims.world import UNNOTICED, World
+from tests.claims.moves import BY_NAME, STARTS
+from tests.claims.search import Begun, replay, search
+from tests.claims.world import UNNOTICED
 from topdown import AuditLedger
 from topdown.app import audits
 from topdown.privacy.ledger import (
@@ -176,18 +176,26 @@ MUTANTS = (
 """What is missing, and a case that is then a counterexample, also after something that nobody can notice."""
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    """Return the worlds where cases start."""
+    return Begun(tmp_path_factory.mktemp("begun"))
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_no_claim_is_false_after(case: str, tmp_path: Path) -> None:
+def test_no_claim_is_false_after(case: str, begun: Begun) -> None:
     """Each of these made a statement false, or let more be drawn than the limit, before there were registries."""
     start, *moves = CASES[case]
-    assert replay(tmp_path, start, *moves) == []
+    assert replay(begun.at(start), *moves) == []
 
 
 @pytest.mark.parametrize(("mutant", "case"), MUTANTS)
 def test_the_search_sees_what_a_registry_prevents(
-    mutant: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mutant: str, case: str, begun: Begun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search that finds nothing where a check is missing shows nothing where it is there."""
+    start, *moves = CASES[case]
+    world = begun.at(start)
     if mutant == NO_MARK:
         monkeypatch.setattr(Registry, "check", lambda registry, book, path: None)
     elif mutant == NO_LIMIT:
@@ -205,8 +213,7 @@ def test_the_search_sees_what_a_registry_prevents(
         monkeypatch.setattr(ledger_file, "other_registries", lambda place, disk: [])
     else:
         monkeypatch.setattr(ledger_file, "_checked_registry", _registry_or_none)
-    start, *moves = CASES[case]
-    assert replay(tmp_path, start, *moves) != []
+    assert replay(world, *moves) != []
 
 
 def _change_audit(patch: pytest.MonkeyPatch, change: Callable[[AuditLedger], AuditLedger]) -> None:
@@ -235,10 +242,9 @@ def test_what_nobody_can_notice_is_said() -> None:
     assert all(one in page for one in UNNOTICED)
 
 
-def test_only_what_nobody_can_notice_is_forgiven(tmp_path: Path) -> None:
+def test_only_what_nobody_can_notice_is_forgiven(begun: Begun) -> None:
     """A search that forgives more than SECURITY.md names would miss counterexamples after a harmless restore."""
-    world = World(tmp_path / "world")
-    begin(world, "generate first")
+    world = begun.at(RELEASED)
     for name, forgiven in (
         ("restore the registry (early)", 0),
         ("audit with the registry", 0),
@@ -246,19 +252,18 @@ def test_only_what_nobody_can_notice_is_forgiven(tmp_path: Path) -> None:
         ("generate second", 2),
         ("restore the ledger (early)", 2),
     ):
-        assert list(false_claims(world, BY_NAME[name])) == []
+        assert replay(world, name) == []
         assert (sum(world.seen.forgiven.values()), name) == (forgiven, name)
     assert (world.seen.drawn, world.seen.owed()) == (4, 2)
 
 
 @pytest.mark.parametrize("is_restored", [False, True])
-def test_two_releases_show_that_their_ledger_was_put_back(tmp_path: Path, *, is_restored: bool) -> None:
+def test_two_releases_show_that_their_ledger_was_put_back(begun: Begun, *, is_restored: bool) -> None:
     """SECURITY.md tells whoever has two releases to compare their ledgers, since nothing else shows such a restore."""
-    world = World(tmp_path / "world")
-    begin(world, "generate first")
+    world = begun.at(RELEASED)
     between = ("restore ledger and registry (early)",) if is_restored else ()
-    for name in ("raise the limit in every run file", *between, "change the limit", "generate second"):
-        assert list(false_claims(world, BY_NAME[name])) == []
+    moves = ("raise the limit in every run file", *between, "change the limit", "generate second")
+    assert replay(world, *moves) == []
     first, second = ((world.releases / one / "ledger.jsonl").read_bytes() for one in ("first", "second"))
     assert second.startswith(first) != is_restored
     assert not first.startswith(second)
