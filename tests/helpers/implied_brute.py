@@ -1,10 +1,9 @@
 """Slow, obvious twins of the implied constraints: every table is written out."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
 from functools import cache, reduce
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 
@@ -110,36 +109,6 @@ def margin_tables(leaf: LeafMargins) -> set[Vector]:
         for x in compositions(n, 4)
         if (x[0] + x[1], x[2] + x[3]) == leaf.rows and (x[0] + x[2], x[1] + x[3]) == leaf.columns
     }
-
-
-def ordered_partitions(items: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Write out all ways to sort items into a sequence of nonempty blocks."""
-    if not items:
-        yield ()
-        return
-    for pick in range(1, 1 << len(items)):
-        block = tuple(v for i, v in enumerate(items) if pick >> i & 1)
-        rest = tuple(v for i, v in enumerate(items) if not pick >> i & 1)
-        for more in ordered_partitions(rest):
-            yield (block, *more)
-
-
-def exact_projection(table: Sequence[int], point: Sequence[Fraction]) -> list[Fraction]:
-    """Project on a base polytope by trying every chain of full sets; rational, exponential."""
-    k = len(point)
-    for blocks in ordered_partitions(tuple(range(k))):
-        x, before, shifts = [Fraction(0)] * k, 0, []
-        for block in blocks:
-            after = before | sum(1 << j for j in block)
-            shift = Fraction(table[after] - table[before] - sum(point[j] for j in block)) / len(block)
-            for j in block:
-                x[j] = point[j] + shift
-            shifts.append(shift)
-            before = after
-        inside = all(sum(x[j] for j in range(k) if a >> j & 1) <= table[a] for a in range(1 << k))
-        if inside and all(a <= b for a, b in pairwise(shifts)):
-            return x
-    raise AssertionError("every base polytope has a closest point")
 
 
 @dataclass(frozen=True)

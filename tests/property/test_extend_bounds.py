@@ -1,6 +1,7 @@
 """Nested lower bounds of an extension against enumeration: who is refused, how few are reserved, what is solved."""
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.depth import repeats
-from tests.helpers.small_tables import extensions, tables
+from tests.helpers.implied_brute import Vector, compositions
 from tests.helpers.tiny_extension import SCHEMA, World, draw_world
 from topdown.arrays import Ints
 from topdown.errors import ConfigError, InfeasibleError
@@ -42,6 +43,20 @@ def refused_leaves(world: World) -> set[int]:
             world = world.without(leaf)
         else:
             return found
+
+
+def extensions(coarse: Vector, of_cell: Vector, allowed: tuple[bool, ...]) -> Iterator[Vector]:
+    """Write out every table of cells that adds up to one of coarse cells and is zero where it must be."""
+    places = [[i for i, c in enumerate(of_cell) if c == cell and allowed[i]] for cell, _ in enumerate(coarse)]
+    if any(count and not place for count, place in zip(coarse, places, strict=True)):
+        return
+    parts = [list(compositions(n, max(len(p), 1))) for p, n in zip(places, coarse, strict=True)]
+    for chosen in itertools.product(*parts):
+        out = [0] * len(of_cell)
+        for place, part in zip(places, chosen, strict=True):
+            for cell, count in zip(place, part, strict=bool(place)):
+                out[cell] = count
+        yield tuple(out)
 
 
 @pytest.mark.deep
@@ -105,7 +120,7 @@ def test_reserves_are_enough_and_as_few_as_can_be(seed: int) -> None:
             sum(n for n, (c, _) in zip(floor, slots, strict=True) if c == cell) for cell in range(len(counts))
         ]
         assert all(t <= n for t, n in zip(total, counts, strict=True))
-        fewer = itertools.chain.from_iterable(tables(len(slots), n) for n in range(sum(floor)) if slots)
+        fewer = itertools.chain.from_iterable(compositions(n, len(slots)) for n in range(sum(floor)) if slots)
         for less in fewer:
             possible = (inside >= np.array(less)).all(axis=1).any()
             assert not (possible and enough(less))
@@ -160,7 +175,7 @@ def test_assignment_is_the_cheapest_of_all(seed: int) -> None:
     supply, demand = rng.integers(0, 3, n), rng.integers(0, 3, m)
     reach = rng.random((n, m)) < 0.6
     free = reach & (rng.random((n, m)) < 0.4)
-    each = [list(tables(m + 1, int(s))) for s in supply]
+    each = [list(compositions(int(s), m + 1)) for s in supply]
     best = None
     for rows in itertools.product(*each):
         flow = np.array(rows)[:, :m]

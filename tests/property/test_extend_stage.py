@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.implied_brute import compositions
 from tests.helpers.problems import rounding_of_stage
-from tests.helpers.small_tables import judge, project, tables
 from tests.oracles.solver_twins import rounding_cost
 from topdown.errors import InfeasibleError
 from topdown.model import Attribute, Recode, Schema, common_refinement, first_positions, parse_query
@@ -240,7 +240,6 @@ def test_reserves_exist_exactly_when_the_leaf_can_be_extended(
     """The condition checked before noise must be complete: not too strict, not too lax, on every tiny leaf."""
     reaches = np.array(reach)  # coarse cell c may be in type t; a third, unbounded type is open to all
     need = np.array([a, b])
-    of_cell = tuple(c for c in range(3) for _ in range(3))
 
     def satisfies(table: tuple[int, ...]) -> bool:
         grid = np.array(table).reshape(3, 3)
@@ -250,33 +249,8 @@ def test_reserves_exist_exactly_when_the_leaf_can_be_extended(
         return assign_reserves(np.array(table), reaches, need, np.zeros_like(reaches)) is not None
 
     for n in range(4):
-        verdict = judge(tables(9, n), tables(3, n), lambda t: project(t, of_cell, 3), satisfies, implied)
-        assert verdict.complete
-
-
-def test_the_naive_condition_is_told_apart() -> None:
-    """College town: totals of rooms alone are necessary, not sufficient; the judge must find the counterexample."""
-    reaches = np.array([[True, False], [True, False], [False, True]])
-    of_cell = tuple(c for c in range(3) for _ in range(2))
-
-    def satisfies(table: tuple[int, ...]) -> bool:
-        grid = np.array(table).reshape(3, 2)
-        return not grid[~reaches].any() and bool((grid.sum(axis=0) >= 1).all())
-
-    verdict = judge(
-        tables(6, 3), tables(3, 3), lambda t: project(t, of_cell, 3), satisfies, lambda t: sum(t) >= 2
-    )
-    assert verdict.necessary
-    assert not verdict.sufficient
-    assert verdict.insufficient is not None
-    stricter = judge(
-        tables(6, 3),
-        tables(3, 3),
-        lambda t: project(t, of_cell, 3),
-        satisfies,
-        lambda t: t[2] >= 1 and t[0] >= 1,
-    )
-    assert not stricter.necessary
+        extended = {tuple(np.reshape(t, (3, 3)).sum(axis=1)) for t in compositions(n, 9) if satisfies(t)}
+        assert extended == {t for t in compositions(n, 3) if implied(t)}
 
 
 def test_infeasible_stage_is_named() -> None:

@@ -89,6 +89,8 @@ def test_projection_is_the_closest_point(seed: int, exact: int | None, caps: boo
         return
     v = np.random.default_rng(seed).normal(size=k) * spread
     y = project(limits, v)
+    large = np.where(limits < NO_LIMIT / 4, limits * 1e5, limits)  # of a nation
+    np.testing.assert_allclose(project(large, v * 1e5), y * 1e5, atol=1e-6)
     full = np.append(y, -y.sum()) if len(limits) > 1 << k else y
     sets = (np.arange(len(limits))[:, None] >> np.arange(len(full))) & 1
     assert (sets @ full <= limits + 1e-9).all()
