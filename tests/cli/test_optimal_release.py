@@ -13,6 +13,7 @@ from topdown.cli import main
 from topdown.measure import create_run_ledger
 from topdown.plan import run_file_text
 from topdown.privacy.ledger import read_ledger
+from topdown.privacy.ledger.book import charged_text
 from topdown.verify import verify
 
 LEDGER = Path("toy") / "ledger" / "persons.jsonl"
@@ -49,6 +50,12 @@ def test_the_whole_way(topdown, land, released, check):
     assert Fraction(privacy["delta"]) == sum(Fraction(m["delta"]) for m in queries)
     book = read_ledger(land / LEDGER)
     assert ({"epsilon_delta": 4}, Fraction(1, 100_000)) == (book.charged, book.charged_delta)
+    run = land / "toy" / "run.toml"
+    assert topdown("plan", run, "--json").document["ledger"]["charged_delta"] == "1/100000"
+    assert "charged so far ε 4, δ 1/100000\n" in topdown("plan", run).out.replace("\u00a0", " ")
+    assert "ε 4, δ 1/100000\n" in topdown("ledger", "show", run).out.replace("\u00a0", " ")
+    (charge,) = (one for _, one in read_ledger(land / LEDGER).charges)
+    assert charged_text([charge]) == "epsilon 4, delta 1/100000"
     audit = topdown("audit", released, "--json").document
     check(audit)
     assert audit["certificate_agrees"] is True

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from msgspec import UNSET
@@ -17,7 +18,7 @@ from msgspec import UNSET
 from topdown.app.compare_noise import USUAL_DELTA, budget_for, gaussian_needs
 from topdown.app.resource_needs import estimate_needs, memory_warning
 from topdown.errors import BudgetError, ConfigError, InternalError
-from topdown.formats.common import EstimateOfLevel, LossName
+from topdown.formats.common import EstimateOfLevel
 from topdown.formats.plan_documents import (
     ExpectedAccuracy,
     ExtendedBase,
@@ -47,7 +48,7 @@ from topdown.plan import (
     read_plan,
 )
 from topdown.privacy.laws import LAWS
-from topdown.privacy.ledger import LEDGER_VERSION, Opened, over_budget, read_ledger
+from topdown.privacy.ledger import LEDGER_VERSION, Opened, charged_fields, over_budget, read_ledger
 from topdown.progress import Event, Report, silent
 from topdown.publish.release_certificate import (
     certified_loss,
@@ -153,12 +154,12 @@ def _planned_queries(plan: Plan) -> list[PlannedQuery]:
 def _ledger_section(prepared: PreparedRun, ledger: LedgerView) -> LedgerSpent:
     own = prepared.run.ledger
     limits = {name: exact_text(limit) for name, limit in own.limits.fields.items() if limit}
+    fields: dict[str, Any] = ledger.charged | limits
     return LedgerSpent(
         id=own.id or None,
         path=str(prepared.ledger_path),
-        charged={name: exact_text(loss) for name, loss in ledger.charged.items()},
         n_intents=ledger.n_intents,
-        **limits,
+        **fields,
     )
 
 
@@ -384,7 +385,7 @@ def base_summary(prepared: PreparedRun, patterns: extend.Patterns) -> ExtendedBa
 class LedgerView:
     """What is charged so far by kind, by how many intents, and why the ledger would refuse the plan, if so."""
 
-    charged: Mapping[LossName, Fraction]
+    charged: dict[str, Any]
     n_intents: int
     refusal: BudgetError | None
 
@@ -396,7 +397,7 @@ def view_ledger(prepared: PreparedRun) -> LedgerView:
         BudgetError: the ledger is damaged (B006).
     """
     book, spend = read_ledger(prepared.ledger_path), planned_spend(prepared)
-    charged, n_intents = book.charged, len(book.charges)
+    charged, n_intents = charged_fields(book), len(book.charges)
     if book.opened is None:
         book.add(Opened("", LEDGER_VERSION, *vars(ledger_location(prepared).binding).values()), "", "")
     refusal = over_budget(prepared.ledger_path, book, spend.intent(spend.covers, 1, "new"), spend.limits)

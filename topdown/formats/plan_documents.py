@@ -243,6 +243,7 @@ class LedgerSpent(Part, frozen=True, kw_only=True):
     epsilon_limit: Rational | UnsetType = UNSET
     delta_limit: Rational | UnsetType = UNSET
     charged: Charged
+    charged_delta: Rational | UnsetType = UNSET
     n_intents: Count
     id: LedgerId | None
 

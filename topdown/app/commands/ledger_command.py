@@ -273,7 +273,7 @@ def show_ledger(screen: Screen, place: LedgerLocation, state: LedgerState) -> No
             ("registry", str(place.registry)),
             ("up to", f"record {state.up_to.record} of {state.up_to.date}"),
             ("protects", f"one {state.unit}, {state.neighbours}"),
-            ("charged", figures.charged(state.charged)),
+            ("charged", figures.charged(state)),
             ("limit", figures.limits(state) or "none: one release alone"),
         ]
     )

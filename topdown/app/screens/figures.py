@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from math import floor, log10
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from topdown.privacy.exact_values import fixed, significant
 
@@ -40,11 +39,12 @@ def both(value: Fraction) -> str:
     return str(value) if len(str(value)) <= 5 else f"{value} ≈ {decimal(value, up=True)}"
 
 
-def charged(losses: Mapping[Any, str]) -> str:
-    """Write sums of losses by kind: `ρ 1/2, ε 1`; "nothing" where there are none."""
-    return (
-        ", ".join(f"{SYMBOL[name]}\u00a0{both(Fraction(one))}" for name, one in losses.items()) or "nothing"
-    )
+def charged(stated: LedgerSpent | LedgerState) -> str:
+    """Write sums of losses by kind, and of delta: `ρ 1/2, ε 1, δ 1/100000`; "nothing" where there are none."""
+    found = [f"{SYMBOL[name]}\u00a0{both(Fraction(one))}" for name, one in stated.charged.items()]
+    if stated.charged_delta:
+        found.append(f"δ\u00a0{both_tiny(Fraction(stated.charged_delta))}")
+    return ", ".join(found) or "nothing"
 
 
 def limits(stated: LedgerSpent | LedgerState) -> str:

@@ -155,9 +155,7 @@ def _show_privacy(screen: Screen, s: PlanSummary) -> None:
     if p.gaussian_needs:
         compared = "" if p.gaussian_needs == "more" else f": --compare-noise {p.loss}:{p.delta}"
         screen.say(_GAUSSIAN[p.gaussian_needs] + compared, indent=2, hang=4)
-    screen.say(
-        f"ledger limit {figures.limits(ledger)}, charged so far {figures.charged(ledger.charged)}", indent=2
-    )
+    screen.say(f"ledger limit {figures.limits(ledger)}, charged so far {figures.charged(ledger)}", indent=2)
 
 
 def _show_solves(screen: Screen, s: PlanSummary) -> None:

@@ -419,8 +419,11 @@ def charged_fields(book: Book) -> dict[str, Any]:
 
 
 def charged_text(charges: Iterable[Charge]) -> str:
-    """Return the sums of the losses of charges by kind: "rho 1/2, epsilon 1"; empty if there are none."""
-    return ", ".join(f"{name} {exact_text(loss)}" for name, loss in losses_by_kind(charges).items())
+    """Return the sums of the losses of charges by kind, and of delta: "rho 1/2, epsilon 1"; empty if there are none."""
+    all_of = list(charges)
+    found = [f"{name.split('_')[0]} {exact_text(loss)}" for name, loss in losses_by_kind(all_of).items()]
+    delta = sum((charge.delta for charge in all_of), Fraction(0))
+    return ", ".join([*found, f"delta {exact_text(delta)}"] if delta else found)
 
 
 def relation_problem(bound: LedgerBinding, charge: Charge | LedgerBinding) -> str:

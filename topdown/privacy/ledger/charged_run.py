@@ -277,7 +277,7 @@ def spend_note(
     Raises:
         BudgetError: the ledger is damaged before anything is run (B006).
     """
-    before = charged_for(location.path, plan_hash)
+    before = len(_charges_for(location.path, plan_hash))
     try:
         yield
     except BaseException as error:
@@ -293,23 +293,25 @@ def charged_for(path: Path, plan_hash: str) -> Fraction:
     Raises:
         BudgetError: damaged (B006).
     """
-    charges = read_ledger(path).charges
-    return sum((charge.loss for _, charge in charges if charge.plan_hash == plan_hash), Fraction(0))
+    return sum((charge.loss for charge in _charges_for(path, plan_hash)), Fraction(0))
+
+
+def _charges_for(path: Path, plan_hash: str) -> list[Charge]:
+    return [charge for _, charge in read_ledger(path).charges if charge.plan_hash == plan_hash]
 
 
 def _spent_words(
-    location: LedgerLocation, plan_hash: str, before: Fraction, words: Callable[[Fraction], str] | None
+    location: LedgerLocation, plan_hash: str, before: int, words: Callable[[Fraction], str] | None
 ) -> str:
     try:
-        spent = charged_for(location.path, plan_hash) - before
+        spent = _charges_for(location.path, plan_hash)[before:]
     except BudgetError:
         return "unknown: the ledger cannot be read"
     if not spent:
         return "nothing"
     if words is not None:
-        return words(spent)
-    kind = next(c.loss_name for c in read_ledger(location.path).intents.values() if c.plan_hash == plan_hash)
-    return f"{kind} {spent}; finished noise is kept: go on with --resume"
+        return words(sum((charge.loss for charge in spent), Fraction(0)))
+    return f"{charged_text(spent)}; finished noise is kept: go on with --resume"
 
 
 def _resumed(work: ChargedWork, ledger: Ledger, disk: Disk, *, again: bool, resume: bool) -> Journal | None:
