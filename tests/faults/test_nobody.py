@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.helpers.attacked import TOY, body_of, shipped, write_leaves, write_run
 from tests.helpers.commands import topdown
 from tests.helpers.ledgers import n_intents
@@ -37,3 +39,28 @@ def test_a_release_of_nobody_is_published_and_not_extended(tmp_path: Path) -> No
     )
     assert (said.code, said.document["code"]) == (2, "C099"), said.out
     assert n_intents(tmp_path / "ledger.jsonl") == 1
+
+
+@pytest.mark.parametrize("neighbours", ["bounded", "add_remove"])
+def test_records_of_nobody_are_released_where_that_is_confirmed(tmp_path: Path, neighbours: str) -> None:
+    """A run that is refused for want of rows tells the last person's presence with certainty, whatever the noise."""
+    write_leaves(tmp_path / "leaves.csv", ("111", "121"), FACTS)
+    (tmp_path / "none.csv").write_text("geocode,dwelling,sex,age,count\n")
+    rules = shipped("invariants", "toy").split("\n[[")
+    run = write_run(
+        tmp_path,
+        "none",
+        schema="toy",
+        invariants="\n[[".join(rule for rule in rules if not rule.startswith("exact")),
+        body=body_of("toy"),
+        tree=TOY,
+        neighbours=neighbours,
+    )
+    assert topdown("ledger", "new", run).code == 0
+    make = ("generate", run, "--out", tmp_path / "release", "--yes", "--json", "--workers", "1")
+    refused = topdown(*make).document
+    assert (refused["code"], "rows = 0" in refused["fix"]) == ("D022", True)
+    assert n_intents(tmp_path / "ledger.jsonl") == 0
+    run.write_text(run.read_text().replace("[input]\n", "[input]\nrows = 0\n"))
+    made = topdown(*make)
+    assert (made.code, topdown("verify", tmp_path / "release").code) == (0, 0), made.err

@@ -86,12 +86,14 @@ class RecordsForm:
         has_count: whether a column `count` says how many records a row stands for; else each row is one.
         called: what columns are called in the file, where that is another name.
         values: by attribute, how its values become labels, where they are none.
+        may_be_empty: whether the records may have no rows, as who made them says.
     """
 
     ignored: tuple[str, ...] = ()
     has_count: bool = True
     called: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, ValueLabels] = field(default_factory=dict)
+    may_be_empty: bool = False
 
 
 PLAIN_FORM = RecordsForm()
@@ -104,7 +106,8 @@ def control_totals(run: RunFile) -> ControlTotals:
 
 def records_form(run: RunFile) -> RecordsForm:
     """Return the form that a run file says its records have."""
-    return RecordsForm(run.input.ignore, run.input.count, run.input.columns, run.input.values)
+    at = run.input
+    return RecordsForm(at.ignore, at.count, at.columns, at.values, may_be_empty=at.rows == 0)
 
 
 def read_records(
@@ -125,7 +128,9 @@ def read_records(
     """
     problem, wanted = None, (*columns, TableColumn("count", "whole")) if form.has_count else columns
     try:
-        reader = TableReader(source, wanted, ignored=form.ignored, called=form.called)
+        reader = TableReader(
+            source, wanted, ignored=form.ignored, called=form.called, may_be_empty=form.may_be_empty
+        )
         yield from reader.batches()
         reader.check()
     except TableProblem as found:
@@ -136,7 +141,7 @@ def read_records(
 
 _TABLE_REFUSALS = {
     "missing": ("D020", "the records file does not exist", "correct input.records in the run file"),
-    "no rows": ("D022", "the records file has no rows", "give a table with at least one row"),
+    "no rows": ("D022", "the records file has no rows", "if nobody is meant, say rows = 0 under [input]"),
     "miscounted": ("D042", MISCOUNTED, MISCOUNTED_FIX),
     "too large": ("D043", TOO_LARGE, RAISE_TABLE),
 }
