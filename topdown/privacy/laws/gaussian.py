@@ -83,7 +83,7 @@ def acceptance_exponent(variance: Fraction, t: int, y: int) -> Fraction:
     return Fraction(excess * excess, 2 * variance)
 
 
-def _own_variance(variance: Fraction) -> Fraction:
+def _variance_of_draws(variance: Fraction) -> Fraction:
     """Return the variance of the law itself; from 8 on the parameter exceeds it by less than one in 10^60."""
     if variance >= 8:
         return variance
@@ -102,7 +102,7 @@ DISCRETE_GAUSSIAN = NoiseLaw(
     ),  # Canonne, Kamath, Steinke 2020, Thm 4
     composed_as="gaussian",
     variance=lambda variance, _: variance,
-    own_variance=lambda variance, _: _own_variance(variance),
+    own_variance=lambda variance, _: _variance_of_draws(variance),
     calibrated=lambda rho, _, l2_squared: Fraction(l2_squared, 2 * rho),
     most=((1 << 31) // 14) * ((1 << 31) // 14),  # 14 standard deviations
     usual="rho + 2 sqrt(rho ln(1/delta))",
