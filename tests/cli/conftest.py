@@ -11,6 +11,7 @@ from pgsr.formats import document_schema as pgsr_schema
 from tests.helpers.commands import Said, run_pgsr
 from tests.helpers.runs import init_run
 from tests.helpers.schemas import problems
+from tests.pinned.seeded import seeded
 from topdown.cli import main
 from topdown.errors import TopdownError
 from topdown.formats import document_schema
@@ -91,13 +92,11 @@ def pgsr_cli(_screen) -> Callable[..., Said]:
 
 @pytest.fixture(scope="session")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a toy release once; copy it before changing it."""
+    """Make a toy release once, with the same noise in every run of the tests; copy it before changing it."""
     folder = tmp_path_factory.mktemp("release")
-    run = write_toy(folder)
-    code = main(
-        ["generate", str(run), "--out", str(folder / "release"), "--yes", "--quiet", "--workers", "1"]
-    )
-    assert code == 0
+    with seeded("toy"):
+        options = ["--out", str(folder / "release"), "--yes", "--quiet", "--workers", "1"]
+        assert main(["generate", str(write_toy(folder)), *options]) == 0
     return folder / "release"
 
 

@@ -144,10 +144,8 @@ def test_nobody_is_left_behind(kind: str) -> None:
 def test_what_is_under_way_is_given_up_after_an_error(kind: str, tmp_path: Path) -> None:
     """A run that has failed must not keep machines busy with work that nobody will ask for."""
     tasks = [(n, str(tmp_path / str(n))) for n in range(200)]
-    began = time.monotonic()
     with KINDS[kind]() as workers, pytest.raises(DataError):
         list(workers.map(slow_or_refused, tasks))
-    assert time.monotonic() - began < 30
     assert len(list(tmp_path.iterdir())) < 100
 
 

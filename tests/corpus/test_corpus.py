@@ -25,7 +25,7 @@ from topdown.cli import main
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-SECONDS = 20
+SECONDS = 20  # of CPU; a command that waits for ever is ended by the limit of the whole test
 _LABELS = ", ".join(f'"v{i}"' for i in range(300))
 LONG = {  # what would fill pages of a file of cases
     "LONG": "x" * 2001,
@@ -155,13 +155,13 @@ def test_wrong_input_is_refused_without_a_trace(case, valid, tmp_path, monkeypat
     monkeypatch.chdir(home)
     before = _snapshot(tmp_path)
     capsys.readouterr()
-    started = time.monotonic()
+    started = time.process_time()
     program = pgsr_main if case["program"] == "pgsr" else main
     arguments = [
         str(a).replace("EDIT", LONG.get(str(case["edit"][-1]), str(case["edit"][-1]))) for a in case["run"]
     ]
     code = program([*arguments, "--json"])
-    seconds = time.monotonic() - started
+    seconds = time.process_time() - started
     said = capsys.readouterr()
     assert "Traceback" not in said.out + said.err
     assert seconds < SECONDS

@@ -134,7 +134,7 @@ def test_the_work_of_a_killed_worker_runs_again_and_a_second_run_waits(census: P
             if not workers:
                 os.kill(process.pid, signal.SIGCONT)
     second = start(run, out, "--resume")
-    _, errors = second.communicate(timeout=60)
+    _, errors = second.communicate(timeout=240)
     assert (second.returncode, b"C173" in errors) == (2, True), errors.decode()
     os.kill(workers[0], signal.SIGKILL)
     os.kill(process.pid, signal.SIGCONT)
@@ -162,7 +162,7 @@ def test_an_interrupt_says_what_is_spent_and_how_to_go_on(
         time.sleep(0.001)
     if process.poll() is None:
         process.send_signal(stop)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=240)
     text = errors.decode()
     assert process.returncode in (130, 0)
     if process.returncode == 130:
@@ -179,7 +179,7 @@ def test_a_second_release_costs_again_and_the_limit_holds(census: Path, tmp_path
     finish(run, tmp_path / "one")
     for more, code in (([], b"B013"), (["--again"], b"B004")):
         process = start(run, tmp_path / "two", *more)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=240)
         assert process.returncode == 2
         assert code in errors
     assert not any((tmp_path / "two").rglob("*.parquet")) or not (tmp_path / "two" / "measurements").exists()

@@ -1,7 +1,6 @@
 """A release is made by one process that may die before anything it does to the disk, and by workers that may die."""
 
 import shutil
-import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,6 @@ from tests.helpers.sections import cut_small, solve_small, unsolve
 from topdown.app import RunOptions, generate_release, pipeline
 from topdown.plan import PreparedRun, prepare
 
-LONGEST = 60  # seconds until a run that goes on has ended
 EACH = 16  # `make test` looks at one change of so many
 
 
@@ -90,11 +88,9 @@ def test_killed_before_any_change_of_the_folder(
         if not killed_at(made, out, change, workers):
             break
         names |= set(files(out))
-        began = time.monotonic()
         assert not is_killed(
             lambda out=out: generate_release(made.prepared, out, RunOptions(workers=3 - workers))
         )
-        assert time.monotonic() - began < LONGEST
         again = files(out)
         assert [name for name in made.whole | again if made.whole.get(name) != again.get(name)] == [], change
         assert made.ledger == made.prepared.ledger_path.read_bytes()

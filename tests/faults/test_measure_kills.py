@@ -78,7 +78,7 @@ def test_a_run_is_refused_while_another_holds_the_ledger(census):
     code += "measure(prepare(p / 'run.toml'), p / 'out')"
     with open_ledger(ledger_location(prepare(census / "run.toml"))):
         out = subprocess.run(
-            [sys.executable, "-c", code, str(census)], capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", code, str(census)], capture_output=True, text=True, timeout=240
         )
     assert "in use by another run" in out.stderr
     assert not (census / "out").exists()
@@ -119,7 +119,7 @@ def test_a_file_that_cannot_grow_leaves_no_commit(census, what, code, attempts):
 
     def run(full: str) -> str:
         command = [sys.executable, "-c", FULL, str(census), full]
-        out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
         assert out.stderr == ""
         return out.stdout
 

@@ -14,6 +14,7 @@ from tests.helpers.ledgers import with_ledger
 from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal, write_canonical
 from tests.helpers.solved import Census
+from tests.pinned.seeded import seeded
 from topdown import GenerateResult
 from topdown.app import RunOptions, generate_release
 from topdown.cli import main
@@ -220,9 +221,10 @@ def test_a_release_with_failsafe_says_so_and_verifies(
     """Used failsafe: totals exact, everything adds up, and solve.json and verify name the places."""
     monkeypatch.setattr(polytopes, "MAX_KINDS", 0)
     write_tight_land(tmp_path)
-    made = generate_release(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release")
+    with seeded("tight"):  # one noise in about 2^9 needs no failsafe
+        made = generate_release(prepare(with_ledger(tmp_path / "run.toml")), tmp_path / "release")
     assert made.checks.ok
-    assert made.n_failsafe > 0  # misses once in about 2^9 runs
+    assert made.n_failsafe > 0
     check_release(Path(made.release))
     assert made.n_records == 9 * 33
     uses = json.loads((tmp_path / "release" / "solve.json").read_text())["failsafe"]
@@ -282,7 +284,8 @@ def soft_release(folder: Path) -> tuple[Census, GenerateResult]:
     policies.write_records(folder, census)
     run = folder / "run.toml"
     run.write_text(run.read_text().replace('rho = "2"', 'rho = "1/50"'))
-    made = generate_release(prepare(with_ledger(run)), folder / "release")
+    with seeded("soft"):
+        made = generate_release(prepare(with_ledger(run)), folder / "release")
     check_release(Path(made.release))
     return census, made
 

@@ -67,7 +67,7 @@ def on_terminal(command: list[str], answer: bytes, columns: int = 80) -> tuple[i
     os.close(follower)
     said, answered = b"", False
     while True:
-        ready, _, _ = select.select([leader], [], [], 30)
+        ready, _, _ = select.select([leader], [], [], 120)
         assert ready, said.decode()
         try:
             data = os.read(leader, 4096)
@@ -80,4 +80,4 @@ def on_terminal(command: list[str], answer: bytes, columns: int = 80) -> tuple[i
             os.write(leader, answer)
             answered = True
     os.close(leader)
-    return process.wait(timeout=30), said.decode()
+    return process.wait(timeout=120), said.decode()

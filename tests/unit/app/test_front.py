@@ -26,7 +26,7 @@ print(type(topdown.plan).__name__)
 
 
 def _python(code: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

@@ -69,10 +69,7 @@ def stop_reading(table: DatabaseTable, seconds: float) -> None:
 @pytest.mark.parametrize("query", [ENDLESS, NEVER_A_ROW])
 def test_a_view_ends_at_ctrl_c(tmp_path, query):
     """SQLite computed on after Ctrl-C, until somebody killed the process."""
-    table = view(tmp_path, query)
-    start = time.monotonic()
-    stop_reading(table, 0.3)
-    assert time.monotonic() - start < 30
+    stop_reading(view(tmp_path, query), 0.3)
 
 
 @pytest.mark.parametrize("query", [ENDLESS, JOINED])
@@ -82,12 +79,11 @@ def test_a_view_of_duckdb_is_refused_or_stopped(tmp_path, monkeypatch, query):
     with duckdb.connect(str(tmp_path / "a.duckdb")) as to:
         to.execute('CREATE TABLE "some" AS SELECT range::INT n FROM range(1000)')
         to.execute("CREATE VIEW v AS " + query.replace("some", '"some"'))
-    table, start = DatabaseTable("duckdb", tmp_path / "a.duckdb", "v"), time.monotonic()
+    table = DatabaseTable("duckdb", tmp_path / "a.duckdb", "v")
     stop_reading(table, 0.2)
     monkeypatch.setattr(reading_process, "TABLE_SECONDS", 0.5)
     monkeypatch.setenv(TABLE_VARIABLE, str(2**24))
     assert refused(table).code == "D083"
-    assert time.monotonic() - start < 60
 
 
 def test_one_long_text_many_times_takes_no_memory(tmp_path):

@@ -51,10 +51,8 @@ def waiting() -> Iterator[pa.RecordBatch]:
 def test_a_library_that_does_not_return_is_ended(monkeypatch):
     """CSV, Parquet and Arrow had no limit of time: a library that waits would let a run wait for ever."""
     monkeypatch.setattr(reading_process, "TABLE_SECONDS", 0.3)
-    start = time.monotonic()
     assert problem_of(waiting).code == "D086"
     assert problem_of(lambda: then(lambda: time.sleep(1_000))).code == "D086"
-    assert time.monotonic() - start < 60
 
 
 def test_a_library_that_does_not_return_ends_at_ctrl_c():

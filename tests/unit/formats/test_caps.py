@@ -229,7 +229,7 @@ def test_too_little_memory_for_the_libraries_is_named_at_once(limit):
             capture_output=True,
             text=True,
             cwd=ROOT,
-            timeout=60,
+            timeout=240,
         )
         for words in (("plan", "run.toml", "--json"), ("explain", "X131"))
     }

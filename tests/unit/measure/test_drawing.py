@@ -284,7 +284,7 @@ def started(folder: Path, what: str) -> subprocess.Popen[str]:
 def said(process: subprocess.Popen[str]) -> str:
     """Return the last line of a program that ends without a word of error."""
     try:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=240)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -327,7 +327,7 @@ def test_children_die_with_a_killed_parent(toy):
     assert process.stdout.readline() == "charged\n"
     ids = _below(process.pid, 3)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     until = time.monotonic() + 30
     while any(_lives(number) for number in ids):
         assert time.monotonic() < until
