@@ -12,47 +12,20 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import sys
 from pathlib import Path
 
 from pgsr import LedgerFile, binding_of, ledger_place, new_ledger, verify
 from pgsr.group_checks import check_folder
 from tests.helpers.groups import GROUPS, REGIONS, WHY, released
+from tests.helpers.killed import die, disturb
 from topdown.errors import TopdownError
 from topdown.privacy.ledger import read_ledger
 
 
-def disturb(step: int, mode: str) -> None:
-    """Make this process fail at its n-th step."""
-    left = [step]
-    write, sync, replace, mkdir = os.write, os.fsync, Path.replace, Path.mkdir
-
-    def reached() -> bool:
-        left[0] -= 1
-        return left[0] == 0 or (mode == "full" and left[0] < 0)
-
-    def stop() -> None:
-        if mode == "full":
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def failing_write(descriptor: int, data) -> int:
-        if reached():
-            write(descriptor, bytes(data)[: len(data) // 2])
-            stop()
-        return write(descriptor, data)
-
-    def before(operation):
-        def failing(*arguments, **options):
-            if mode != "full" and reached():
-                stop()
-            return operation(*arguments, **options)
-
-        return failing
-
-    os.write, os.fsync = failing_write, before(sync)
-    Path.replace, Path.mkdir = before(replace), before(mkdir)
+def fill_up() -> None:
+    """Fail as a write does on a full disk."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def run(folder: Path, ledger_id: str, step: int, mode: str) -> dict:
@@ -64,7 +37,8 @@ def run(folder: Path, ledger_id: str, step: int, mode: str) -> dict:
         write = os.write
         try:
             if step:
-                disturb(step, mode)
+                is_full = mode == "full"
+                disturb(step, fill_up if is_full else die, full=is_full, folders=not is_full)
             released(
                 GROUPS, REGIONS, "tracking", "1/2", sizes=4, out=folder / "out",
                 ledger=folder / "book.jsonl", ledger_id=ledger_id, registry=folder, resume=True,

@@ -95,22 +95,6 @@ def test_a_killed_run_goes_on_to_a_verified_release(census: Path, tmp_path: Path
     assert all(after[name] == value for name, value in before.items() if name in after)
 
 
-@pytest.mark.slow
-def test_records_can_be_deleted_and_workers_changed(census: Path, tmp_path: Path) -> None:
-    """After measure the records are not needed, and one or two workers give the same bytes, killed or not."""
-    run, out = copy_of(census, tmp_path), tmp_path / "release"
-    finish(run, out, "--workers", "1")
-    first = hashes(out, "microdata", "tables", "measurements", "public") | hashes(out, ".")
-    (run.parent / "persons.csv.gz").unlink()
-    for folder in ("microdata", "tables"):
-        shutil.rmtree(out / folder)
-    for name in ("solve.json", "certificate.json", "manifest.json", "README.txt"):
-        (out / name).unlink()
-    finish(run, out, "--resume", "--workers", "2")
-    again = hashes(out, "microdata", "tables", "measurements", "public") | hashes(out, ".")
-    assert first == again
-
-
 def workers_of(pid: int) -> list[int]:
     """Return the children of a process."""
     try:
@@ -170,16 +154,3 @@ def test_an_interrupt_says_what_is_spent_and_how_to_go_on(
         assert "--resume" in text
     finish(run, out, "--resume")
     assert len(read_ledger(next((tmp_path / "in" / "ledger").glob("*.jsonl"))).intents) == 1
-
-
-@pytest.mark.slow
-def test_a_second_release_costs_again_and_the_limit_holds(census: Path, tmp_path: Path) -> None:
-    """Two releases of one data set add up on one ledger; the one over the limit is refused before any draw."""
-    run = copy_of(census, tmp_path)
-    finish(run, tmp_path / "one")
-    for more, code in (([], b"B013"), (["--again"], b"B004")):
-        process = start(run, tmp_path / "two", *more)
-        _, errors = process.communicate(timeout=240)
-        assert process.returncode == 2
-        assert code in errors
-    assert not any((tmp_path / "two").rglob("*.parquet")) or not (tmp_path / "two" / "measurements").exists()

@@ -47,15 +47,6 @@ def check(found: list[dict], at_once: int = 1) -> None:
 
 
 @pytest.mark.slow
-def test_killed_at_many_steps(census):
-    """A real kill at a step the model does not know could lose a charge or a part."""
-    found = trials(KILLER, census, "2", "7", "1")
-    check(found)
-    assert len(found) > 7
-    assert {"2", "5/2", "3"} == {trial["charged"] for trial in found}
-
-
-@pytest.mark.slow
 def test_killed_at_many_steps_while_children_draw(census):
     """Parts under way in children are begun: a kill must charge all of them again, and adopt none of them."""
     found = trials(KILLER, census, "3", "13", "2")

@@ -9,9 +9,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from topdown.measure import create_run_ledger
-from topdown.privacy.ledger import durable
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,32 +51,38 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def die_at(step: int) -> None:
-    """Make this process kill itself at its n-th step: half way through a write, or before a sync or rename."""
+def disturb(step: int, stop: Callable[[], None] = die, *, full: bool = False, folders: bool = False) -> None:
+    """Stop this process at its n-th step: half way through a write, or before a sync or rename.
+
+    Args:
+        stop: what happens there.
+        full: only writes are steps, and it happens at all later ones too, as on a full disk.
+        folders: a new folder is a step, too.
+    """
     left = [step]
-    write, sync, replace = os.write, os.fsync, Path.replace
+    write, sync, replace, mkdir = os.write, os.fsync, Path.replace, Path.mkdir
 
-    def count() -> bool:
+    def reached() -> bool:
         left[0] -= 1
-        return left[0] == 0
+        return left[0] == 0 or (full and left[0] < 0)
 
-    def dying_write(descriptor: int, data: bytes) -> int:
-        if count():
+    def stopping_write(descriptor: int, data: bytes) -> int:
+        if reached():
             write(descriptor, bytes(data)[: len(data) // 2])
-            die()
+            stop()
         return write(descriptor, data)
 
-    def dying_sync(descriptor: int) -> None:
-        if count():
-            die()
-        sync(descriptor)
+    def before(operation: Callable[..., Any]) -> Callable[..., Any]:
+        def stopping(*arguments: Any, **options: Any) -> Any:
+            if not full and reached():
+                stop()
+            return operation(*arguments, **options)
 
-    def dying_replace(self: Path, target: Path) -> Path:
-        if count():
-            die()
-        return replace(self, target)
+        return stopping
 
-    durable.os.write, durable.os.fsync, Path.replace = dying_write, dying_sync, dying_replace
+    os.write, os.fsync, Path.replace = stopping_write, before(sync), before(replace)
+    if folders:
+        Path.mkdir = before(mkdir)
 
 
 def is_killed(act: Callable[[], object], step: int = 0) -> bool:
@@ -86,7 +92,7 @@ def is_killed(act: Callable[[], object], step: int = 0) -> bool:
         code = 1
         try:
             if step:
-                die_at(step)
+                disturb(step)
             act()
             code = 0
         finally:
