@@ -182,7 +182,7 @@ def test_prompt_on_a_terminal(toy, tmp_path):
     code, screen = on_terminal(command, b"\x03")
     assert (code, "nothing is spent" in screen) == (130, True)
     assert n_intents(run.parent / "ledger" / "persons.jsonl") == 0
-    code, screen = on_terminal([*command, "--workers", "1"], _hash(run)[:4].encode() + b"\n", 46)
+    code, screen = on_terminal([*command, "--workers", "1"], _hash(run)[:4].encode() + b"\n", columns=46)
     assert code == 0
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen)
     assert [line for line in re.split(r"[\r\n]+", plain) if len(line) > 46 and "/" not in line] == []

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.test_budget_grid import write
-from tests.helpers import policy_texts
+from tests.helpers import policies
 from tests.helpers.html_pages import check_accessible, check_html
 from tests.pinned.releases import ESTIMATES, QUIET, SOFT, TREE, generate, run
 from topdown import app, plan
@@ -26,7 +26,7 @@ KINDS = {
     "tree": {"edit": lambda text: text.replace("[budget]", TREE)},
 }
 BUNDLED = ("pl94_2020", "pl94_2020_marginal_first", "pl94_2020_tree", "pl94_tuned")  # settings of a census
-POLICIES = {name: {"more": text} for name, text in (policy_texts.POLICIES | SOFT).items()}
+POLICIES = {name: {"more": text} for name, text in (policies.POLICIES | SOFT).items()}
 EXTENDING = ("dhc_persons_2022", "dhc_persons_2022_tracts")  # of further attributes
 
 

@@ -2,13 +2,14 @@
 
 import csv
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.helpers.terminal import Session, typed
+from tests.helpers.commands import on_terminal
 
 LEVELS = ("country", "canton", "commune", "village")
 STATUS = ("célibataire", "marié", "veuf", "")
@@ -79,25 +80,26 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def done(said: Session) -> Session:
-    """Return what a command showed, which must have refused nothing."""
-    assert said.code == 0, said.text
-    assert "error" not in said.text
-    return said
+def typed(folder: Path, *words: str, answers: tuple[str, ...] = ()) -> str:
+    """Type a command and its answers; return what it showed, which must have refused nothing."""
+    command = [sys.executable, "-m", "topdown.cli", *words]
+    code, text = on_terminal(command, *(f"{answer}\n".encode() for answer in answers), folder=folder)
+    assert code == 0, text
+    assert "error" not in text
+    return text
 
 
 @pytest.mark.slow
 def test_every_step_is_typed_without_a_refusal(tmp_path):
     """An office with its own codes, ages in single years and a view met five refusals on the way."""
     write_cantons(tmp_path, 180_000)
-    said = done(typed(tmp_path, *INIT, answers=ANSWERS))
-    assert "commune: column commune_code, 62 areas" in said.text
-    done(typed(tmp_path, "plan", "run.toml"))
-    done(typed(tmp_path, "generate", "run.toml", "--out", "release", "--yes"))
-    done(typed(tmp_path, "verify", "release"))
-    done(typed(tmp_path, "tables", "release", "--names", "places.csv", "--out", "tables"))
+    assert "commune: column commune_code, 62 areas" in typed(tmp_path, *INIT, answers=ANSWERS)
+    typed(tmp_path, "plan", "run.toml")
+    typed(tmp_path, "generate", "run.toml", "--out", "release", "--yes")
+    typed(tmp_path, "verify", "release")
+    typed(tmp_path, "tables", "release", "--names", "places.csv", "--out", "tables")
     areas = ("--areas", "districts.csv", "--by", "sex,age", "--out", "districts")
-    done(typed(tmp_path, "tables", "release", *areas))
+    typed(tmp_path, "tables", "release", *areas)
     for level, n in (("canton", 8), ("commune", 62), ("village", 640)):
         found = rows(tmp_path / "tables" / "tables" / "sex" / f"{level}.csv")
         assert n == len({row["geocode"] for row in found})

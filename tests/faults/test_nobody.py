@@ -7,7 +7,7 @@ import pytest
 from tests.helpers.attacked import TOY, body_of, shipped, write_leaves, write_run
 from tests.helpers.commands import topdown
 from tests.helpers.ledgers import n_intents
-from tests.helpers.policy_texts import exact
+from tests.helpers.policies import exact
 
 FACTS = {"homes": (3, 2), "dormitories": (0,), "barracks": (0,)}
 

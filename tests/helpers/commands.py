@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,11 +53,14 @@ def run_pgsr(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[in
     return code, shown.out, shown.err
 
 
-def on_terminal(command: list[str], answer: bytes, columns: int = 80) -> tuple[int, str]:
-    """Run a program on a terminal and answer its one question; return exit code and screen."""
+def on_terminal(
+    command: list[str], *answers: bytes, columns: int = 80, folder: Path | None = None
+) -> tuple[int, str]:
+    """Run a program on a terminal, typing an answer at each of its prompts; return exit code and screen."""
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         command,
+        cwd=folder,
         stdin=follower,
         stdout=follower,
         stderr=follower,
@@ -65,7 +69,7 @@ def on_terminal(command: list[str], answer: bytes, columns: int = 80) -> tuple[i
         env={**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "PYTHONUTF8": "1"},
     )
     os.close(follower)
-    said, answered = b"", False
+    said, left = b"", list(answers)
     while True:
         ready, _, _ = select.select([leader], [], [], 120)
         assert ready, said.decode()
@@ -76,8 +80,7 @@ def on_terminal(command: list[str], answer: bytes, columns: int = 80) -> tuple[i
         if not data:
             break
         said += data
-        if not answered and b"\n> " in said:
-            os.write(leader, answer)
-            answered = True
+        if left and said.count(b"\n> ") > len(answers) - len(left):
+            os.write(leader, left.pop(0))
     os.close(leader)
     return process.wait(timeout=120), said.decode()

@@ -1,29 +1,96 @@
-"""Toy censuses under other invariants than the bundled ones, with records that meet them."""
+"""Invariants beyond the bundled ones, one of each kind and what happens when they meet, and toy censuses under them."""
 
 from pathlib import Path
 
 import numpy as np
 
 from tests.helpers import solved
-from tests.helpers.policy_texts import (
-    BASIS,
-    BLOCKS,
-    COUNTIES,
-    DWELLINGS,
-    FEW,
-    FEWER_WOMEN,
-    FULL_BARRACKS,
-    MIXED,
-    OLD_AT_HOME,
-    ONE_OF_EACH,
-    POLICIES,
-    WOMEN,
-    exact,
-    inexact_toy,
-)
-from tests.helpers.rule_twins import columns_of
+from tests.helpers.rule_twins import TWINS, columns_of, example
 from topdown.model import Histogram
 from topdown.plan import PublicContext
+
+TOY = Path(__file__).resolve().parents[2] / "invariants" / "toy.toml"
+BASIS = 'legal_basis = "made up"\n'
+FEW = f"""
+[[no_more_than]]
+name = "few"
+cells = {{ age = ["0_17"] }}
+than = {{ age = ["18_64"] }}
+times = 9
+{BASIS}"""
+BLOCKS = f'[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\n{BASIS}'
+FEWER_WOMEN = f"""
+[[no_more_than]]
+name = "no more women than men at home"
+cells = {{ dwelling = ["home"], sex = ["female"] }}
+than = {{ dwelling = ["home"], sex = ["male"] }}
+{BASIS}"""
+COUNTIES = BLOCKS.replace("block", "county")
+DWELLINGS = BLOCKS.replace('"total"', '"dwelling"')
+FULL_BARRACKS = f"""
+[[at_most]]
+name = "at most four in each barracks"
+cells = {{ dwelling = ["barracks"] }}
+column = "barracks"
+per = 4
+{BASIS}"""
+OLD_AT_HOME = f"""
+[[at_most]]
+name = "at most one old person in each home"
+cells = {{ dwelling = ["home"], age = ["65_plus"] }}
+column = "homes"
+{BASIS}"""
+WOMEN = f"""
+[[at_least]]
+name = "at least one woman in each dormitory"
+cells = {{ dwelling = ["dormitory"], sex = ["female"] }}
+column = "dormitories"
+{BASIS}"""
+MIXED = f"""
+[[none_where_zero]]
+name = "no women in dormitories without homes near"
+cells = {{ dwelling = ["dormitory"], sex = ["female"] }}
+columns = ["homes"]
+{BASIS}"""
+
+
+def exact(name: str, level: str, query: str) -> str:
+    """Return an exact statistic as it stands in an invariants file."""
+    return f'[[exact]]\nname = "{name}"\nlevel = "{level}"\nquery = "{query}"\n{BASIS}'
+
+
+def inexact_toy() -> str:
+    """Return the bundled toy invariants without their exact statistic, as one must have to add or remove records."""
+    text = TOY.read_text(encoding="utf-8")
+    first, second = text.index("[[exact]]"), text.index("[[none_where_zero]]")
+    return text[:first] + text[second:]
+
+
+ONE_OF_EACH = {f"one of {kind}": example(kind) for kind in TWINS}
+POLICIES = {
+    "blocks": BLOCKS,
+    "counties": COUNTIES,
+    "caps": FULL_BARRACKS,
+    "caps inside": OLD_AT_HOME + FULL_BARRACKS,
+    "nested": WOMEN,
+    "mixed": MIXED,
+    "blocks, caps, nested": BLOCKS + FULL_BARRACKS + WOMEN,
+    "counties, caps, mixed": COUNTIES + OLD_AT_HOME + MIXED,
+    "blocks, mixed": BLOCKS + MIXED,
+    "tables": DWELLINGS,
+    "tables, nested, caps inside": DWELLINGS + WOMEN + OLD_AT_HOME,
+    "land ages": exact("ages", "land", "age"),
+    "land ages, caps inside": exact("ages", "land", "age") + OLD_AT_HOME + FULL_BARRACKS,
+    "land ages, block totals": exact("ages", "land", "age * sex") + BLOCKS + MIXED,
+    "land dwellings": exact("dwellings", "land", "dwelling"),
+    "county dwellings": exact("dwellings", "county", "dwelling"),
+    "county dwellings, nested": exact("dwellings", "county", "dwelling")
+    + WOMEN
+    + OLD_AT_HOME
+    + FULL_BARRACKS,
+    "county dwellings x sex": exact("both", "county", "dwelling * sex") + exact("homes", "land", "dwelling"),
+    "county and land cross": exact("both", "county", "dwelling") + exact("ages", "land", "age * sex"),
+}
 
 
 def make_census(
@@ -115,27 +182,3 @@ def write_records(folder: Path, census: solved.Census) -> None:
         labels = [a.labels[int(p[i])] for a, p in zip(schema.attributes, places, strict=True)]
         lines.append(",".join([codes[leaves.node[i]], *labels, str(leaves.count[i])]))
     (folder / "records.csv").write_text("\n".join(lines) + "\n")
-
-
-__all__ = [
-    "BASIS",
-    "BLOCKS",
-    "COUNTIES",
-    "DWELLINGS",
-    "FEW",
-    "FEWER_WOMEN",
-    "FULL_BARRACKS",
-    "MIXED",
-    "OLD_AT_HOME",
-    "ONE_OF_EACH",
-    "POLICIES",
-    "WOMEN",
-    "check_promises",
-    "exact",
-    "exact_tables",
-    "exact_values",
-    "fit_records",
-    "inexact_toy",
-    "make_census",
-    "write_records",
-]

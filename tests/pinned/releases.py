@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from pgsr.cli import main as pgsr_main
-from tests.helpers import policy_texts
 from tests.helpers.attacked import body_of, write_run
 from tests.helpers.commands import topdown
 from tests.helpers.extension import write_land
 from tests.helpers.odd_plans import write_odd_run
+from tests.helpers.policies import FEW, FEWER_WOMEN, POLICIES, TOY, inexact_toy
 from tests.pinned.seeded import in_sections, seeded
 
 Edit = Callable[[str], str]
@@ -22,7 +22,7 @@ ODD = (2000, 2001, 2002, 2004, 8000, 8003, 8005, 8007)  # some are refused
 QUIET = ("--yes", "--quiet", "--workers", "1")
 TREE = '[estimates]\ntargets = "tree"\ncoverage = "9/10"\n\n[budget]'
 ESTIMATES = '[estimates]\ncoverage = "19/20"\n\n[budget]'
-SOFT = {"no more women": policy_texts.FEWER_WOMEN, "few children": policy_texts.FEW}
+SOFT = {"no more women": FEWER_WOMEN, "few children": FEW}
 MARGIN_FIRST = (
     '{ queries = ["sex * age", "detailed"], table = "detailed" }',
     '{ table = "sex * age" }, { table = "detailed" }',
@@ -78,7 +78,7 @@ def write_census(folder: Path, more: str = "", edit: Edit = str, **settings: str
     (folder / "leaves.csv").write_text("\n".join(leaves) + "\n")
     (folder / "people.csv").write_text("\n".join(people) + "\n")
     inexact = settings.get("neighbours") == "add_remove"
-    text = policy_texts.inexact_toy() if inexact else policy_texts.TOY.read_text()
+    text = inexact_toy() if inexact else TOY.read_text()
     made = write_run(
         folder,
         "people",
@@ -111,7 +111,7 @@ def plain(folder: Path) -> None:
 
 def policies(folder: Path) -> None:
     """Make a release under each policy of the tests."""
-    for name, text in (policy_texts.POLICIES | SOFT).items():
+    for name, text in (POLICIES | SOFT).items():
         generate(folder / name.replace(" ", "_").replace(",", ""), text)
 
 
@@ -142,7 +142,7 @@ def tuned_run(folder: Path) -> Path:
 def sections(folder: Path) -> None:
     """Make releases of several sections, one with an extension."""
     with in_sections():
-        generate(folder / "tables", policy_texts.POLICIES["tables, nested, caps inside"])
+        generate(folder / "tables", POLICIES["tables, nested, caps inside"])
         extend(folder / "extended", 3)
 
 

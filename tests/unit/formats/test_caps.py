@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec import Struct
 
-from tests.helpers.policy_texts import exact
+from tests.helpers.policies import exact
 from tests.helpers.small_release import make_context
 from tests.helpers.solved import toy_run
 from topdown.app import (
