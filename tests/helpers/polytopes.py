@@ -1,14 +1,10 @@
-"""Small random limits on kinds of cells, and everything they allow by enumeration."""
-
-from itertools import product
+"""Small random limits on kinds of cells."""
 
 import numpy as np
 
 from topdown.arrays import Ints
 from topdown.model import ConstraintSystem, SplitConstraints, from_prefixes, split_constraints
 from topdown.solve import project_base
-
-Vectors = set[tuple[int, ...]]
 
 
 def make_polytopes(
@@ -42,34 +38,6 @@ def make_polytopes(
     )
     totals = {} if exact is None else {d: up(people.sum(axis=1), d) for d in range(exact + 1)}
     return split_constraints(rules.partition(), rules, tree, totals)
-
-
-def leaf_vectors(polytopes: SplitConstraints, leaf: int, most: int) -> Vectors:
-    """List every whole vector of kinds a leaf may hold, up to `most` people a kind."""
-    kinds, out, (low, high) = polytopes.partition, set(), polytopes.set_bounds
-    total = polytopes.totals[2][leaf] if 2 in polytopes.totals else None
-    is_open = polytopes.system.open[-1][leaf, kinds.class_of]
-    for vector in product(*(range(most + 1) if o else (0,) for o in is_open)):
-        sums = [sum(v for v, m in zip(vector, row, strict=True) if m) for row in kinds.members]
-        fits = all(lo <= s <= hi for s, lo, hi in zip(sums, low[leaf], high[leaf], strict=True))
-        if fits and (total is None or sum(vector) == total):
-            out.add(vector)
-    return out
-
-
-def node_vectors(polytopes: SplitConstraints, depth: int, node: int, most: int) -> Vectors:
-    """List every whole vector of kinds a node may hold: sums of what its children may hold."""
-    if depth == 2:
-        found = leaf_vectors(polytopes, node, most)
-    else:
-        first, last = polytopes.geography.child_pointers[depth][node : node + 2]
-        found = {(0,) * polytopes.partition.n_kinds}
-        for child in range(first, last):
-            below = node_vectors(polytopes, depth + 1, child, most)
-            found = {tuple(a + b for a, b in zip(x, y, strict=True)) for x in found for y in below}
-    if depth in polytopes.totals:
-        found = {v for v in found if sum(v) == polytopes.totals[depth][node]}
-    return found
 
 
 def project(limits: np.ndarray, point: np.ndarray) -> np.ndarray:

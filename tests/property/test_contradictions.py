@@ -13,6 +13,7 @@ from tests.helpers.implied_brute import (
     SmallCensus,
     crossing,
     names_of,
+    node_tables,
     node_totals,
     occupied_cells,
     only,
@@ -32,6 +33,7 @@ from topdown.model import (
 )
 
 MOST = 12  # no total of a random census is larger
+FEW = 7  # people of a node whose tables are all written out
 
 
 def feasible(census: SmallCensus, level: int = 0, node: int = 0) -> bool:
@@ -97,6 +99,45 @@ def test_a_search_cut_short_says_so() -> None:
         for name in found.names:
             assert feasible(only(census, set(found.names) - {name}), level, node)
     assert n_short >= 10 * DEPTH
+
+
+@pytest.mark.deep
+def test_no_census_with_people_and_a_table_above_the_leaves_is_refused() -> None:
+    """The check of answers is necessary only, but what it refuses must really be impossible, named sets included."""
+    seen: Counter[object] = Counter()
+    rng = np.random.default_rng(44)
+    for _ in range(repeats(75, 700)):
+        census = random_census(rng, most=1, inner=True)
+        if crossing(census):
+            continue
+        found = find_contradiction(*census.parts)
+        if found is None:
+            seen["none"] += 1
+            continue
+        level = census.geography.index(found.level)
+        node = census.geography.levels[level].codes.index(found.node)
+        smaller = only(census, found.names)
+        if "inner" in found.names:
+            n = max(int(v.sum()) for v in smaller.exact.values())
+            if n <= FEW:
+                seen["inner"] += 1
+                seen["inner alone"] += len(found.names) == 2
+                assert not node_tables(smaller, level, node, n), found
+        else:
+            assert not node_totals(smaller, level, node, MOST)
+        for name in found.names:  # none can be left out
+            left = only(census, set(found.names) - {name})
+            assert find_contradiction(*left.parts) is None or not _below(left, level, node)
+    assert seen["none"] > repeats(10, 100)
+    assert seen["inner"] > repeats(4, 48)
+
+
+def _below(census: SmallCensus, level: int, node: int) -> bool:
+    """Tell whether a contradiction is at a node of its level or below it."""
+    found = find_contradiction(*census.parts)
+    assert found is not None
+    code = census.geography.levels[level].codes[node]
+    return census.geography.index(found.level) >= level and found.node.startswith(code)
 
 
 @given(st.integers(1, 9), st.lists(st.sets(st.integers(0, 8), max_size=5), min_size=1, max_size=8))
