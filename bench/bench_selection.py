@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tests.oracles import cover_order_by_samples as printed
+from bench import cover_order_by_samples as printed
 from topdown.optimal_noise import factor_below
 from topdown.privacy import SimulationBits
 from topdown.selection import (

@@ -25,7 +25,7 @@ from topdown.solve.rounding import (
 )
 
 SEEDS = st.integers(0, 1_000_000)
-KINDS = ("laminar", "totals", "crossing", "limits", "exact", "root")
+KINDS = ("laminar", "totals", "crossing", "limits", "exact", "root", "stage", "stage of a root")
 
 
 def ups(estimate: np.ndarray, open_: np.ndarray) -> Iterator[np.ndarray]:
@@ -79,8 +79,34 @@ def draw_rules(rng: np.random.Generator, n: int) -> np.ndarray:
     return rows - rng.choice([1, 2, 50], (k, 1)) * (rng.random((k, n)) < 0.4)
 
 
+def draw_stage(seed: int, *, root: bool) -> RoundingProblem:
+    """Draw a stage of an extension with soft rules."""
+    rng = np.random.default_rng(seed)
+    group, m = np.array([0, 0, 1, 1, 1]), 1 if root else 2
+    n, weight = len(group), rng.dirichlet(np.ones(3))
+    whole = rng.poisson(1.5, (n, m))
+    fixed = held(group, 2, whole)
+    estimate = weight[0] * whole
+    for part in weight[1:]:  # mixed with other tables of the same sums: each moves records round a square
+        other = whole.copy()
+        for _ in range(4):
+            a, b = rng.choice(np.flatnonzero(group == rng.integers(0, 2)), 2, replace=False)
+            move = np.zeros_like(whole)
+            move[a], move[b] = (1, -1) if root else ((1, -1), (-1, 1))
+            other = other + move if (other + move >= 0).all() else other
+        estimate = estimate + part * other
+    rules = draw_rules(rng, n)
+    most = rng.integers(-1, 2, (len(rules), m)) + np.floor(rules @ estimate).astype(np.int64)
+    chain = (np.array([0, 0, 1, 2, 2]),)
+    sums = None if root else whole.sum(axis=1)
+    problem = rounding_of_stage(estimate, FixedTable(group, fixed), sums, chain, (3, 1))
+    return replace(problem, comparisons=rules, most=most)
+
+
 def draw(seed: int, kind: str) -> RoundingProblem:
-    """Draw a problem with soft rules and a whole table that meets all that must hold."""
+    """Draw a problem with soft rules, for which there is a whole table that meets all that must hold."""
+    if kind.startswith("stage"):
+        return draw_stage(seed, root=kind != "stage")
     rng = np.random.default_rng(seed)
     n, m = (7, 1) if kind == "root" else (4, 2)
     allowed = rng.random((n, m)) < 0.9
@@ -143,6 +169,17 @@ def test_rounding_breaks_rules_least_then_costs_least(kind: str, seed: int) -> N
     assert reference.rounding_cost(problem, result.counts) == pytest.approx(cost, abs=1e-4)
 
 
+@pytest.mark.parametrize("kinds", [("laminar",), ("stage of a root", "stage")])
+def test_all_routes_are_taken(kinds: tuple[str, ...]) -> None:
+    """Problems whose rules the flow keeps, that need the program, and that no table keeps: all must be drawn."""
+    seen = set()
+    for seed in range(80):
+        problem = draw(seed, kinds[seed % len(kinds)])
+        result = round_table(problem)
+        seen.add((result.route, problem.excess(result.counts) > 0))
+    assert seen >= {("flow", False), ("milp", False), ("milp", True)}
+
+
 @given(seed=SEEDS)
 @settings(max_examples=30, deadline=None)
 def test_the_program_agrees_where_the_flow_is_enough(seed: int) -> None:
@@ -154,89 +191,3 @@ def test_the_program_agrees_where_the_flow_is_enough(seed: int) -> None:
     assert reference.rounding_cost(problem, one.counts) == pytest.approx(
         reference.rounding_cost(problem, two.counts), abs=1e-4
     )
-
-
-def test_all_routes_are_taken() -> None:
-    """Problems whose rules the flow keeps, that need the program, and that no table keeps: all must be drawn."""
-    seen = set()
-    for seed in range(60):
-        problem = draw(seed, "laminar")
-        result = round_table(problem)
-        seen.add((result.route, problem.excess(result.counts) > 0))
-    assert seen == {("flow", False), ("milp", False), ("milp", True), ("flow", True)}
-
-
-def test_of_two_rules_the_cheaper_one_is_broken() -> None:
-    """One of two rules must be broken by one record: which one is decided by cost, not by the solver's path."""
-    for values, row in ((0.9, 0), (0.1, 1)):
-        problem = RoundingProblem(
-            estimate=np.array([[values], [1 - values]]),
-            allowed=np.ones((2, 1), dtype=bool),
-            sums=np.full(2, -1),
-            chain=np.array([[0, 0], [0, 1]]),
-            weights=(1, 1),
-            totals=FixedTable.total(2, np.array([1])),
-            exact=FixedTable.none(2, 1),
-            exact_place=None,
-            bounds=LowerBounds.none(2, 1),
-            bound_places=(),
-            arcs=(),
-            comparisons=np.array([[1, 0], [0, 1]]),
-            most=np.zeros((2, 1), dtype=np.int64),
-        )
-        result = round_table(problem)
-        assert result.optimal
-        assert result.counts[row, 0] == 1
-
-
-def draw_stage(seed: int, *, root: bool) -> RoundingProblem:
-    """Draw a stage of an extension with soft rules."""
-    rng = np.random.default_rng(seed)
-    group, m = np.array([0, 0, 1, 1, 1]), 1 if root else 2
-    n, weight = len(group), rng.dirichlet(np.ones(3))
-    whole = rng.poisson(1.5, (n, m))
-    fixed = held(group, 2, whole)
-    estimate = weight[0] * whole
-    for part in weight[1:]:  # mixed with other tables of the same sums: each moves records round a square
-        other = whole.copy()
-        for _ in range(4):
-            a, b = rng.choice(np.flatnonzero(group == rng.integers(0, 2)), 2, replace=False)
-            move = np.zeros_like(whole)
-            move[a], move[b] = (1, -1) if root else ((1, -1), (-1, 1))
-            other = other + move if (other + move >= 0).all() else other
-        estimate = estimate + part * other
-    rules = draw_rules(rng, n)
-    most = rng.integers(-1, 2, (len(rules), m)) + np.floor(rules @ estimate).astype(np.int64)
-    chain = (np.array([0, 0, 1, 2, 2]),)
-    sums = None if root else whole.sum(axis=1)
-    problem = rounding_of_stage(estimate, FixedTable(group, fixed), sums, chain, (3, 1))
-    return replace(problem, comparisons=rules, most=most)
-
-
-@pytest.mark.parametrize("root", [False, True])
-@given(seed=SEEDS)
-@settings(max_examples=30, deadline=None)
-def test_a_stage_breaks_rules_least_then_costs_least(seed: int, *, root: bool) -> None:
-    """The same for the stages of an extension, whose rules have limits of their own."""
-    problem = draw_stage(seed, root=root)
-    result = round_table(problem)
-    tables = [
-        t
-        for t in ups(problem.estimate, problem.allowed)
-        if not problem.exact.left(t).any() and (root or np.array_equal(t.sum(axis=1), problem.sums))
-    ]
-    least, cost = best(tables, problem.excess, lambda t: reference.rounding_cost(problem, t))
-    assert any(np.array_equal(result.counts, table) for table in tables)
-    assert problem.excess(result.counts) == least
-    assert result.optimal
-    assert reference.rounding_cost(problem, result.counts) == pytest.approx(cost, abs=1e-4)
-
-
-def test_stages_take_all_routes() -> None:
-    """Stages the flow is enough for, that need the program, and that no table suits: all must be drawn."""
-    seen = set()
-    for seed in range(80):
-        problem = draw_stage(seed, root=seed % 2 == 0)
-        result = round_table(problem)
-        seen.add((result.route, problem.excess(result.counts) > 0))
-    assert {("flow", False), ("milp", False), ("milp", True)} <= seen
