@@ -47,14 +47,6 @@ def test_bytes_no_reader_reads_are_found(copy: Small, path: str, place: str) -> 
     assert found(attack(copy)) & {"V015", "V030", "V100", "V102", "V109"}
 
 
-@pytest.mark.parametrize("text", ["\nCall 555-0100 for the true counts.\n", " ", "\n"])
-def test_another_readme_is_found(copy: Small, text: str) -> None:
-    """People read README.txt before anything else; what it may say follows from plan and certificate."""
-    with (copy.folder / "README.txt").open("a", encoding="utf-8") as file:
-        file.write(text)
-    assert found(attack(copy)) == {"V142"}
-
-
 def test_a_kind_of_invariant_that_is_not_checked_is_no_plan(sound: Small) -> None:
     """A kind that model and plan had learned was passed over: verify held the release to nothing, and said 15 of 15."""
     ratio = ("ratio", list[str] | msgspec.UnsetType, msgspec.UNSET)
