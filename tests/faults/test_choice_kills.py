@@ -1,18 +1,14 @@
 """A choice really killed: one draw for each charge, and an end; its folder changed: found out, manifest or not."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import write_toy
-from tests.helpers.choices import SIDES
 from tests.helpers.killed import trials
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.runs import write_census
 from topdown import verify
-from topdown.cli import main
 from topdown.publish import write_manifest
 
 KILLER = Path(__file__).with_name("choice_killer.py")
@@ -60,21 +56,6 @@ def test_a_few_real_kills_of_a_choice(census):
     check(found)
 
 
-@pytest.fixture(scope="module")
-def chosen(tmp_path_factory) -> Path:
-    """Make a choice once; copy it before changing it."""
-    folder = tmp_path_factory.mktemp("chosen")
-    run = write_toy(folder)
-    (folder / "offices.csv").write_text(SIDES)
-    options = [
-        "--candidates",
-        str(folder / "offices.csv"),
-        *["--k", "2", "--per", "side", "--epsilon", "1/2", "--yes"],
-    ]
-    assert main(["select", "sites", str(run), *options, "--out", str(folder / "offices"), "--quiet"]) == 0
-    return folder / "offices"
-
-
 def reseal(folder: Path) -> None:
     """Write the manifest over files that were changed, as somebody would who hides it."""
     document = json.loads((folder / "manifest.json").read_text())
@@ -109,14 +90,12 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changed_choices_are_found_out(chosen, tmp_path, name):
+def test_changed_choices_are_found_out(choice, name):
     """Whoever changes a file renews the manifest too; what is checked must not rest on it."""
     code, change = CHANGES[name]
-    folder = tmp_path / "choice"
-    shutil.copytree(chosen, folder)
-    assert verify(folder).ok
-    change(folder)
-    codes = {finding["code"] for c in verify(folder).to_json()["checks"] for finding in c["findings"]}
+    assert verify(choice).ok
+    change(choice)
+    codes = {finding["code"] for c in verify(choice).to_json()["checks"] for finding in c["findings"]}
     assert codes & {"V001", "V006"} or name == "a stranger"
-    reseal(folder)
-    assert code in {finding["code"] for c in verify(folder).to_json()["checks"] for finding in c["findings"]}
+    reseal(choice)
+    assert code in {finding["code"] for c in verify(choice).to_json()["checks"] for finding in c["findings"]}

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import json
-import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.conftest import write_toy
-from tests.helpers.choices import OFFICES
 from tests.helpers.sealed_flips import Sealer
 from tests.helpers.small_release import Small
-from topdown.cli import main
 from topdown.formats import TABLE_OPTIONS
 from topdown.verify import verify, verify_content
 
@@ -31,23 +27,6 @@ DOCUMENTS = ("plan.json", "solve.json", "certificate.json", "measurements/exact.
 CSV = "microdata/persons.csv.gz"
 HARDER = {"level": 9, "geocode": 9, "count": 9}
 """Levels of compression by column: answers of measurements are not compressed at all."""
-
-
-@pytest.fixture(scope="module")
-def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a choice once; copy it before changing it."""
-    folder = tmp_path_factory.mktemp("chosen")
-    run = write_toy(folder)
-    (folder / "offices.csv").write_text(OFFICES)
-    asked = ["--candidates", str(folder / "offices.csv"), "--k", "2", "--epsilon", "1/2", "--yes", "--quiet"]
-    assert main(["select", "sites", str(run), *asked, "--out", str(folder / "offices")]) == 0
-    return folder / "offices"
-
-
-@pytest.fixture
-def choice(chosen: Path, tmp_path: Path) -> Path:
-    """Return a copy of the choice."""
-    return Path(shutil.copytree(chosen, tmp_path / "choice"))
 
 
 def found_after(folder: Path, path: str, data: bytes) -> set[str]:
