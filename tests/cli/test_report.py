@@ -218,7 +218,7 @@ def test_noise_is_stated_of_no_total_that_is_exact(topdown, toy, tmp_path, level
 
 def test_intervals_of_one_number_are_no_missing_intervals(topdown, toy, tmp_path) -> None:
     """A plan with little noise asked for intervals, and its report said that it had not."""
-    asked = '[estimates]\ntargets = "tree"\ncoverage = "19/20"\n\n[budget]\nrho = "100000"'
+    asked = '[estimates]\ntargets = "tree"\ncoverage = "19/20"\n\n[budget]\nrho = "3000"'
 
     def edit(text: str) -> str:
         return re.sub(
