@@ -2,20 +2,12 @@
 
 import pytest
 
+from tests.helpers.policies import BLOCKS, FEW, FULL_BARRACKS
 from topdown.plan import load_run_file
 from topdown.resources import bundled_root
 from topdown.solve.implied import EXAMPLES
 
 LAND = ("--levels", "land:1,county:2,block:4")
-BLOCKS = '\n[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\nlegal_basis = "made up"\n'
-CAP = """
-[[at_most]]
-name = "at most four in each barracks"
-cells = { dwelling = ["barracks"] }
-column = "barracks"
-per = 4
-legal_basis = "made up"
-"""
 
 
 def own(folder, more):
@@ -89,7 +81,16 @@ def test_limits_with_exact_block_totals_are_symbols(topdown, toy, check, tmp_pat
 def test_limits_with_upper_bounds_are_numbers(topdown, toy, tmp_path):
     """Without exact totals below, upper bounds give numbers."""
     toy(tmp_path)
-    line = ("implied", own(tmp_path, CAP), "--schema", "toy", "--leaves", "leaves.csv", *LAND, "--json")
+    line = (
+        "implied",
+        own(tmp_path, FULL_BARRACKS),
+        "--schema",
+        "toy",
+        "--leaves",
+        "leaves.csv",
+        *LAND,
+        "--json",
+    )
     county = topdown(*line, "--node", "12").document["area"]
     assert county["limits"][:2] == ["x[barracks & 18_64|65_plus] <= 4", "x[barracks & 18_64|65_plus] >= 1"]
     land = topdown(*line).document["area"]
@@ -168,24 +169,16 @@ def test_node_needs_a_geography(topdown):
     assert (said.code, "error[C005]" in said.err) == (2, True)
 
 
-SOFT = """
-[[no_more_than]]
-name = "no more barracks people than twice those at home"
-cells = { dwelling = ["barracks"] }
-than = { dwelling = ["home"] }
-times = 2
-legal_basis = "made up"
-"""
 SEXES = BLOCKS.replace("blocks", "dwellings").replace("block", "county").replace('"total"', '"dwelling"')
 
 
 def test_soft_rules_are_shown_and_promise_nothing(topdown, toy, check, tmp_path):
     """A reader must not take a soft rule for a promise: the line and every verdict say so."""
     toy(tmp_path)
-    line = ("implied", own(tmp_path, SOFT), "--schema", "toy")
+    line = ("implied", own(tmp_path, FEW), "--schema", "toy")
     document = topdown(*line, "--json").document
     check(document)
-    wanted = "x[dwelling=barracks] <= 2 x[dwelling=home], soft"
+    wanted = "x[age=0_17] <= 9 x[age=18_64], soft"
     assert wanted in [row["algebra"] for row in document["constraints"]]
     plain = topdown("implied", "toy", "--schema", "toy", "--json").document
     for soft, hard in zip(document["verdicts"], plain["verdicts"], strict=True):
@@ -229,7 +222,13 @@ def test_a_crossing_table_of_the_root_is_complete_but_no_flow(topdown, toy, chec
     toy(tmp_path)
     ages = BLOCKS.replace("blocks", "ages").replace("block", "land").replace('"total"', '"age"')
     document = topdown(
-        "implied", own(tmp_path, ages + CAP), "--schema", "toy", "--levels", "land,county,block", "--json"
+        "implied",
+        own(tmp_path, ages + FULL_BARRACKS),
+        "--schema",
+        "toy",
+        "--levels",
+        "land,county,block",
+        "--json",
     ).document
     check(document)
     kinds = [(v["kind"], v["constraints"]) for v in document["verdicts"]]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -77,18 +78,9 @@ rounding = [{{ table = "total", weight = 100 }}, {{ table = "detailed", weight =
     return "\n".join(rows)
 
 
-def make_land(
-    folder: Path,
-    *,
-    neighbours: str = "bounded",
-    mechanism: str = "discrete_gaussian",
-    invariants: str = NOTHING,
-    facts: dict[str, tuple[int, ...]] | None = None,
-) -> PublicContext:
-    """Write the public files of the land, and return its plan."""
-    return prepare(
-        write_land(folder, neighbours=neighbours, mechanism=mechanism, invariants=invariants, facts=facts)
-    ).context
+def make_land(folder: Path, **settings: Any) -> PublicContext:
+    """Write the public files of the land, see `write_land`, and return its plan."""
+    return prepare(write_land(folder, **settings)).context
 
 
 def write_land(
