@@ -189,7 +189,13 @@ def test_no_claim_is_false_after(case: str, begun: Begun) -> None:
     assert replay(begun.at(start), *moves) == []
 
 
-@pytest.mark.parametrize(("mutant", "case"), MUTANTS)
+@pytest.mark.parametrize(
+    ("mutant", "case"),
+    [
+        pytest.param(mutant, case, marks=[pytest.mark.slow] if ", of " in case else [])
+        for mutant, case in MUTANTS
+    ],
+)
 def test_the_search_sees_what_a_registry_prevents(
     mutant: str, case: str, begun: Begun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

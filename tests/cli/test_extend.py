@@ -11,10 +11,16 @@ from functools import partial
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.extension import make_land
+from tests.helpers.extension import Land, make_land, write_land
 from tests.helpers.schemas import check_release
 from topdown.app.plan_summary import plan_summary
 from topdown.plan import prepare
+
+
+@pytest.fixture(scope="module")
+def land(tmp_path_factory: pytest.TempPathFactory) -> Land:
+    """Make a base release once; tests extend it elsewhere."""
+    return make_land(tmp_path_factory.mktemp("land"), 5)
 
 
 def test_extend_from_the_command_line(topdown, check, tmp_path):
@@ -47,16 +53,15 @@ def test_extend_from_the_command_line(topdown, check, tmp_path):
 
 def test_generate_points_to_extend(topdown, tmp_path):
     """Somebody who runs the wrong command must be given the right one."""
-    land = make_land(tmp_path, 4)
+    land = write_land(tmp_path, 4)
     said = topdown("generate", land.run, "--out", tmp_path / "more", "--yes")
     assert (said.code, "error[C097]" in said.err, "topdown extend" in said.err) == (2, True, True)
 
 
-def test_evaluate_and_audit_read_an_extension(topdown, tmp_path):
+def test_evaluate_and_audit_read_an_extension(topdown, land, tmp_path):
     """Every command that reads a release must also read one that extends another."""
-    land = make_land(tmp_path, 5)
     assert topdown("extend", land.run, "--base", land.base, "--out", tmp_path / "more", "--yes").code == 0
-    said = topdown("evaluate", tmp_path / "more", "--truth", tmp_path / "full.csv", "--no-count")
+    said = topdown("evaluate", tmp_path / "more", "--truth", land.folder / "full.csv", "--no-count")
     assert said.code == 0
     assert topdown("audit", tmp_path / "more").code == 0
     written = topdown("tables", tmp_path / "more", "--out", tmp_path / "t", "--json")

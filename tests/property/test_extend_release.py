@@ -41,6 +41,12 @@ def made(tmp_path_factory):
     return land, prepared, release
 
 
+@pytest.fixture(scope="module")
+def other(tmp_path_factory) -> Land:
+    """Another land with a base release."""
+    return make_land(tmp_path_factory.mktemp("other"), 4)
+
+
 @pytest.mark.parametrize("by_job", [False, True])
 @pytest.mark.parametrize(
     "seed", [10, 13, *(pytest.param(s, marks=pytest.mark.slow) for s in (11, 12, *range(14, 24)))]
@@ -145,10 +151,9 @@ def test_a_moved_record_is_found(made, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["persons.parquet", "plan.json", "manifest.json"])
-def test_another_base_is_found(made, tmp_path: Path, name: str) -> None:
+def test_another_base_is_found(made, other, tmp_path: Path, name: str) -> None:
     """A base table that was swapped, even with a new manifest around it, breaks a hash of the plan."""
     release = Path(shutil.copytree(made[2], tmp_path / "copy"))
-    other = make_land(tmp_path / "other", 4)
     source = other.base / ("microdata/persons.parquet" if name == "persons.parquet" else name)
     shutil.copyfile(source, release / "base" / name)
     reseal(release)
@@ -160,13 +165,13 @@ def test_another_base_is_found(made, tmp_path: Path, name: str) -> None:
     assert refused.value.code == "V160"
 
 
-def test_what_a_run_prepared_serves_only_its_own_plan(made, tmp_path: Path) -> None:
+def test_what_a_run_prepared_serves_only_its_own_plan(made, other) -> None:
     """A run goes on with what it prepared if the folder says the same; another plan is read anew."""
     _, prepared, release = made
     assert load_context(release, prepared.context) is prepared.context
-    other, _ = run(make_land(tmp_path, 4))
-    read = load_context(release, other.context)
-    assert read is not other.context
+    context = prepare(other.run, other.base).context
+    read = load_context(release, context)
+    assert read is not context
     assert read.plan.plan_hash == prepared.plan.plan_hash
 
 
