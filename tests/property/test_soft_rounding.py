@@ -1,4 +1,4 @@
-"""Rounding under soft rules against every rounding: first the least breaking of rules, then the least cost."""
+"""Rounding against every rounding: first the least breaking of soft rules, if there are any, then the least cost."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -73,8 +73,8 @@ def best(
 
 
 def draw_rules(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Draw one to three rules: one of some rows against some times others."""
-    k = int(rng.integers(1, 4))
+    """Draw up to three rules: one of some rows against some times others."""
+    k = int(rng.integers(0, 4))
     rows = (rng.random((k, n)) < 0.5).astype(np.int64)
     return rows - rng.choice([1, 2, 50], (k, 1)) * (rng.random((k, n)) < 0.4)
 
@@ -156,11 +156,12 @@ def draw(seed: int, kind: str) -> RoundingProblem:
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=SEEDS)
-@settings(max_examples=repeats(12, 60), deadline=None)
+@settings(max_examples=repeats(40, 200), deadline=None)
 def test_rounding_breaks_rules_least_then_costs_least(kind: str, seed: int) -> None:
     """No rounding at all may break the rules by less, and none that breaks them as little may be closer."""
     problem = draw(seed, kind)
     result = round_table(problem)
+    assert result.route == "flow" or len(problem.comparisons) or kind not in ("laminar", "totals", "stage")
     tables = [t for t in ups(problem.estimate, problem.allowed) if meets(problem, t)]
     least, cost = best(tables, problem.excess, lambda t: reference.rounding_cost(problem, t))
     assert any(np.array_equal(result.counts, table) for table in tables)
