@@ -95,6 +95,22 @@ def test_a_killed_run_goes_on_to_a_verified_release(census: Path, tmp_path: Path
     assert all(after[name] == value for name, value in before.items() if name in after)
 
 
+@pytest.mark.slow
+def test_records_can_be_deleted_and_workers_changed(census: Path, tmp_path: Path) -> None:
+    """After measure the records are not needed, and one or two workers give the same bytes, killed or not."""
+    run, out = copy_of(census, tmp_path), tmp_path / "release"
+    finish(run, out, "--workers", "1")
+    first = hashes(out, "microdata", "tables", "measurements", "public") | hashes(out, ".")
+    (run.parent / "persons.csv.gz").unlink()
+    for folder in ("microdata", "tables"):
+        shutil.rmtree(out / folder)
+    for name in ("solve.json", "certificate.json", "manifest.json", "README.txt"):
+        (out / name).unlink()
+    finish(run, out, "--resume", "--workers", "2")
+    again = hashes(out, "microdata", "tables", "measurements", "public") | hashes(out, ".")
+    assert first == again
+
+
 def workers_of(pid: int) -> list[int]:
     """Return the children of a process."""
     try:
