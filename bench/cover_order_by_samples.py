@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 
 from topdown.formats import Neighbours
-from topdown.privacy.accountant import ComposedEvent, PureDP, ReleaseEvent
+from topdown.privacy.accountant import PureDP, ReleaseEvent
 from topdown.selection import (
     FAILING,
     MOST_RECORDS,
@@ -69,7 +69,5 @@ def cover_order_by_samples(
                 score.take(item)
                 order.append(item)
     order += [item for item in range(data.items) if item not in order]
-    costs = tuple(PureDP(plan.exp_epsilon) for plan in plans)
-    return Selection(
-        tuple(order), ReleaseEvent(plans[0].neighbours if plans else "add_remove", ComposedEvent(costs))
-    )
+    cost = PureDP(math.prod((plan.exp_epsilon for plan in plans), start=Fraction(1)))
+    return Selection(tuple(order), ReleaseEvent(plans[0].neighbours, cost))

@@ -18,7 +18,6 @@ from topdown.privacy.accountant import (
     Geometric,
     Mixture,
     PureDP,
-    Repeated,
     bun_steinke,
     canonne_kamath_steinke,
     solve_epsilon,
@@ -210,11 +209,11 @@ def test_a_named_engine_refuses_what_it_cannot_hold():
         assert caught.value.code == "A009"
 
 
-@pytest.mark.parametrize("event", [Geometric(Fraction(1), 10**12), Repeated(PureDP(Fraction(3)), 10**18)])
+@pytest.mark.parametrize("event", [(Geometric(Fraction(1), 10**12), 1), (PureDP(Fraction(3)), 10**18)])
 def test_finite_events_without_end_are_refused(event):
     """A sensitivity or a repetition of 10**12 must not be written out loss by loss."""
     with pytest.raises(ConfigError, match="distinct losses"):
-        Mixture(event)
+        Mixture([event])
 
 
 @given(

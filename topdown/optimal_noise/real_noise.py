@@ -20,6 +20,7 @@ from topdown.optimal_noise.certified_law import exp_bounds, worst_delta
 from topdown.optimal_noise.linear_programs import CompactLP, Multiplier, lower_bound, solve_linear_program
 from topdown.optimal_noise.noise_request import Promise, factor_below
 from topdown.privacy import BitSource
+from topdown.privacy.accountant.conversions import gaussian_delta
 from topdown.privacy.exact_values import significant
 
 
@@ -137,19 +138,12 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) ->
 
     Source: Balle and Wang, "Improving the Gaussian mechanism for differential privacy" (2018), Theorem 8.
     """
-
-    def needed(sigma: float) -> float:
-        half, slope = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
-        # erfc keeps the digits of small tails, where 1 + erf has none left
-        one, other = (math.erfc(-x / math.sqrt(2)) / 2 for x in (half - slope, -half - slope))
-        return one - math.exp(epsilon) * other
-
     low, high = 1e-9 * sensitivity, sensitivity
-    while needed(high) > delta:
+    while gaussian_delta(sensitivity / high, epsilon) > delta:
         high *= 2
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if needed(middle) > delta else (low, middle)
+        low, high = (middle, high) if gaussian_delta(sensitivity / middle, epsilon) > delta else (low, middle)
     return high
 
 

@@ -224,10 +224,10 @@ def check_solvable(plan: Plan, geography: Geography, *, is_extension: bool) -> N
                     code="C076",
                     fix="bring the shares nearer to each other, or leave the query with the smallest share out",
                 )
-            _check_weights(plan, level, most_flow_nodes(plan, geography, depth), is_extension=is_extension)
+            _check_weights(level, most_flow_nodes(plan, geography, depth), is_extension=is_extension)
 
 
-def _check_weights(plan: Plan, level: LevelPlan, n_nodes: int, *, is_extension: bool) -> None:
+def _check_weights(level: LevelPlan, n_nodes: int, *, is_extension: bool) -> None:
     """Refuse weights whose costs in a network of at most `n_nodes` nodes do not stay exact.
 
     An extension rounds stage by stage, in networks of its own, which only a weight itself bounds.

@@ -74,7 +74,6 @@ class BitSource(ABC):
 
         Raises:
             InternalError: the operating system's generator failed.
-
         """
 
     @final
@@ -154,7 +153,6 @@ class SimulationBits(BitSource):
 
     Raises:
         TypeError: the seed is not an integer.
-
     """
 
     is_release = False

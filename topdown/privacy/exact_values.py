@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from topdown.errors import ConfigError
@@ -109,22 +109,15 @@ def alpha_of(value: object) -> Fraction:
 def significant(value: Fraction, digits: int, *, up: bool) -> str:
     """Return `value` to `digits` significant digits, rounded towards +infinity if `up`, else -infinity.
 
-    Exact integer arithmetic: the printed decimal is a bound, at any magnitude.
+    Exact: the printed decimal is a bound, at any magnitude.
     """
-    if value == 0:
-        return "0"
-    exponent = _log10_floor(abs(value.numerator), value.denominator)
-    scaled = abs(_scaled(value, digits - 1 - exponent, up))
-    if scaled == 10**digits:
-        scaled, exponent = scaled // 10, exponent + 1
-    text = str(scaled)
-    sign = "-" if value < 0 else ""
-    if -5 <= exponent < digits:
-        text = "0" * -exponent + text
-        whole, part = text[: max(exponent, 0) + 1], text[max(exponent, 0) + 1 :]
-        return sign + (f"{whole}.{part.rstrip('0')}".rstrip("."))
-    part = text[1:].rstrip("0")
-    return f"{sign}{text[0]}{'.' + part if part else ''}e{exponent}"
+    rounding = Context(digits, ROUND_CEILING if up else ROUND_FLOOR)
+    near = rounding.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(rounding)
+    if -5 <= near.adjusted() < digits:
+        return f"{near:f}"
+    first, *part = map(str, near.as_tuple().digits)
+    sign, point = "-" * (near < 0), "." * bool(part)
+    return f"{sign}{first}{point}{''.join(part)}e{near.adjusted()}"
 
 
 def fixed(value: Fraction, digits: int, *, up: bool | None) -> str:
@@ -138,13 +131,6 @@ def _scaled(value: Fraction, shift: int, up: bool | None) -> int:
     """Return `value` times 10**shift as a whole number."""
     many = value * Fraction(10) ** shift
     return round(many) if up is None else math.ceil(many) if up else math.floor(many)
-
-
-def _log10_floor(numerator: int, denominator: int) -> int:
-    guess = math.floor((numerator.bit_length() - denominator.bit_length()) * math.log10(2)) - 1
-    while numerator * 10 ** max(-guess - 1, 0) >= denominator * 10 ** max(guess + 1, 0):
-        guess += 1
-    return guess
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ def exp_neg(exponent: Fraction, precision: int) -> tuple[int, int]:
 
     Raises:
         ValueError: negative exponent.
-
     """
     if exponent < 0:
         raise ValueError(f"exp_neg needs an exponent >= 0, not {exponent}.")
@@ -98,7 +97,6 @@ def tail_sums(slope: Fraction, curvature: Fraction, floor_bits: int) -> TailSums
         slope: energy of the first step, > 0.
         curvature: second difference of the energy, >= 0.
         floor_bits: absolute accuracy wanted of the rest, in bits.
-
     """
     precision = floor_bits + 32 + 2 * divide_up(slope.denominator, slope.numerator).bit_length()
     unit = 1 << precision

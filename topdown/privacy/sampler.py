@@ -45,7 +45,6 @@ def certified_thresholds(law: NoiseDistribution, n_bits: int) -> tuple[int, ...]
 
     Raises:
         InternalError: no certificate at 4096 spare bits (a threshold would have to be an exact dyadic).
-
     """
     exact = law.exact_thresholds(n_bits)
     if exact is not None:
@@ -93,7 +92,6 @@ class Table:
         thresholds: uint64, `certified_thresholds` at the sum of the widths.
         lookup: int32, for each 16-bit number the outcome its leading bits decide, or `UNDECIDED`.
         widths: bits of the first (1 .. 16) and of the second stage (1 .. 48).
-
     """
 
     thresholds: npt.NDArray[np.uint64]
@@ -146,7 +144,6 @@ class Sampler:
     Raises:
         TypeError: not a law or not a bit source.
         ValueError: a law too wide for 32-bit outcomes.
-
     """
 
     __slots__ = ("_table", "bits", "law")
@@ -170,7 +167,6 @@ class Sampler:
         Raises:
             OverflowError: an outcome does not fit in 32 bits (probability below 2^-180 a draw).
             InternalError: the bit source failed; no outcome is returned.
-
         """
         out = np.empty(operator.index(n), dtype=np.int32)
         self.draw_into(out)
@@ -188,7 +184,6 @@ class Sampler:
         Raises:
             TypeError: another dtype or layout.
             OverflowError, InternalError: as `draw`.
-
         """
         if not isinstance(out, np.ndarray) or out.dtype != np.int32 or not out.flags.c_contiguous:
             raise TypeError("draw_into needs a C-contiguous int32 array. Fix: np.empty(shape, np.int32).")

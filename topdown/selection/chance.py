@@ -22,7 +22,7 @@ from topdown.errors import ConfigError
 from topdown.formats.common import Neighbours
 from topdown.optimal_noise import factor_below
 from topdown.privacy import BitSource
-from topdown.privacy.accountant import ComposedEvent, PureDP, ReleaseEvent
+from topdown.privacy.accountant import PureDP, ReleaseEvent
 from topdown.privacy.exact_values import Exact, rational
 from topdown.privacy.fixed_point import divide_up, exp_neg, shift_up
 from topdown.privacy.laws.distribution import bernoulli, uniform_below
@@ -242,7 +242,7 @@ class Subsampling:
                 code="C190",
                 fix="give a rate in 0 .. 1, below 1, and a base above 1",
             )
-        ReleaseEvent(self.neighbours, ComposedEvent(()))
+        Relation.named(self.neighbours)
 
     @property
     def exp_epsilon(self) -> Fraction:
@@ -253,7 +253,7 @@ class Subsampling:
     def event(self) -> ReleaseEvent:
         """Return what one run on one fresh sample costs; a rate of 0 costs nothing."""
         pure = self.exp_epsilon
-        return ReleaseEvent(self.neighbours, PureDP(pure) if pure > 1 else ComposedEvent(()))
+        return ReleaseEvent(self.neighbours, PureDP(pure) if pure > 1 else None)
 
 
 def lift(

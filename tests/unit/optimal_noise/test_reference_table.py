@@ -19,7 +19,7 @@ from topdown.optimal_noise import (
     shared_noise,
 )
 from topdown.privacy import BitSource
-from topdown.privacy.accountant import FiniteLoss, Mixture, Repeated
+from topdown.privacy.accountant import FiniteLoss, Mixture
 
 # epsilon delta sensitivity | l1: optimum, truncated geometric, its best, discrete Gaussian, delta 0
 # | the same for l2 | radius of the truncated geometric, sigma of the discrete Gaussian
@@ -132,7 +132,7 @@ def test_two_answers_three_ways(epsilon: Fraction, delta: Fraction) -> None:
         direct = math.fsum(
             max(float(p1 * p2) - growth * float(q1 * q2), 0.0) for (p1, q1), (p2, q2) in product(both, both)
         )
-        box = Mixture(Repeated(FiniteLoss(both), 2)).delta(total)
+        box = Mixture([(FiniteLoss(both), 2)]).delta(total)
         needed = epsilon_needed({float(epsilon): 2}, float(delta), float(total))
         assert direct == pytest.approx(float(box), rel=1e-9, abs=1e-18)
         assert direct * (1 - 1e-9) - 1e-15 <= needed <= direct * 1.02 + 1e-12

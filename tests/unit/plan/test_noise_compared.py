@@ -13,7 +13,7 @@ from topdown.app.compare_noise import compare_noise
 from topdown.errors import ConfigError
 from topdown.optimal_noise import worst_delta
 from topdown.plan import Base, Plan, prepare
-from topdown.privacy.accountant import Composition, FiniteLoss, Mixture, Repeated, discrete_gaussian_variance
+from topdown.privacy.accountant import Composition, FiniteLoss, Mixture, discrete_gaussian_variance
 
 MILLIONTH = Fraction(1, 10**6)
 FREE = """\
@@ -123,7 +123,7 @@ def test_the_accountant_agrees_on_the_composition() -> None:
     assert worst_delta(law.weights, 1, law.ask.promises[0].epsilon) <= law.ask.promises[0].delta
     masses = [law.mass(v) for v in range(law.first, law.last + 1)]
     pairs = tuple(zip([*masses, Fraction(0)], [Fraction(0), *masses], strict=True))
-    box = Mixture(Repeated(FiniteLoss(pairs), 2)).delta(2)
+    box = Mixture([(FiniteLoss(pairs), 2)]).delta(2)
     assert box.lower <= split.delta
     assert box.upper <= Fraction(1, 1000)
 

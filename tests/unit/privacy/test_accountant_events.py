@@ -14,7 +14,6 @@ from topdown.errors import ConfigError
 from topdown.optimal_noise import exp_bounds
 from topdown.privacy import Enclosure, rational, significant, threshold
 from topdown.privacy.accountant import (
-    ComposedEvent,
     Composition,
     DiscreteGaussianEvent,
     FiniteLoss,
@@ -22,9 +21,7 @@ from topdown.privacy.accountant import (
     Mixture,
     PureDP,
     ReleaseEvent,
-    Repeated,
     delta_above,
-    flatten,
 )
 
 
@@ -64,19 +61,21 @@ def inside(box, value: float) -> bool:
 @pytest.mark.parametrize("shift", [1, 2, 5])
 def test_geometric_losses(shift):
     """The k + 1 losses of a shift by k and their probabilities, against the pmf itself."""
-    box = Mixture(Repeated(Geometric(Fraction(1, 3), shift), 3))
+    box = Mixture([(Geometric(Fraction(1, 3), shift), 3)])
     for epsilon in (0.0, 0.7, 1.5):
         assert inside(box.delta(epsilon), brute([geometric_losses(Fraction(1, 3), shift)] * 3, epsilon))
 
 
 def test_mixture_of_everything_with_a_loss():
     """Geometric, pure-DP and Gaussian events together, against plain enumeration."""
-    event = ComposedEvent(
-        (Geometric(Fraction(1, 2), 2), PureDP(Fraction(2)), Repeated(DiscreteGaussianEvent(Fraction(3)), 2))
-    )
+    events = [
+        (Geometric(Fraction(1, 2), 2), 1),
+        (PureDP(Fraction(2)), 1),
+        (DiscreteGaussianEvent(Fraction(3)), 2),
+    ]
     response = {mpmath.log(2): mpmath.mpf(2) / 3, -mpmath.log(2): mpmath.mpf(1) / 3}
     tables = [geometric_losses(Fraction(1, 2), 2), response, gaussian_losses(3), gaussian_losses(3)]
-    mixture = Mixture(event)
+    mixture = Mixture(events)
     for epsilon in (0.0, 2.5):
         box = mixture.delta(epsilon)
         assert inside(box, brute(tables, epsilon))
@@ -89,7 +88,7 @@ def test_mixture_of_everything_with_a_loss():
 
 def test_gaussian_events_alone_are_a_composition():
     """Two roads to the same law must give overlapping enclosures."""
-    mixture = Mixture(Repeated(DiscreteGaussianEvent(Fraction(10)), 10))
+    mixture = Mixture([(DiscreteGaussianEvent(Fraction(10)), 10)])
     one, two = mixture.delta(3), weighted({"1/10": 10}).delta(3)
     assert one.lower <= two.upper
     assert two.lower <= one.upper
@@ -100,10 +99,10 @@ def test_finite_loss_takes_the_worse_direction():
     event = FiniteLoss(((Fraction(0), Fraction(1, 10)), (Fraction(1), Fraction(9, 10))))
     swapped = FiniteLoss(tuple((q, p) for p, q in event.outcomes))
     for e in (event, swapped):
-        box = Mixture(e).delta(1)
+        box = Mixture([(e, 1)]).delta(1)
         assert Fraction(1, 10) in box
         with pytest.raises(ConfigError, match="no epsilon has this delta"):
-            Mixture(e).epsilon("1/20")
+            Mixture([(e, 1)]).epsilon("1/20")
 
 
 def test_unknown_event_is_refused():
@@ -114,7 +113,7 @@ def test_unknown_event_is_refused():
         rho: Fraction = Fraction(1)
 
     with pytest.raises(TypeError, match="unknown privacy event"):
-        flatten(ComposedEvent((PureDP(Fraction(3)), Other())))  # type: ignore[arg-type]
+        Mixture([(PureDP(Fraction(3)), 1), (Other(), 1)])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +126,6 @@ def test_unknown_event_is_refused():
         lambda: Geometric(Fraction(1), -1),
         lambda: PureDP(Fraction(1)),
         lambda: FiniteLoss(((Fraction(1, 2), Fraction(1)),)),
-        lambda: Repeated(PureDP(Fraction(2)), -1),
         lambda: ReleaseEvent("unbounded", PureDP(Fraction(2))),  # type: ignore[arg-type]
     ],
 )
@@ -141,7 +139,7 @@ def test_too_many_losses_are_refused():
     """Incommensurable rates multiply; the refusal must come before the memory is gone."""
     rates = [Geometric(Fraction(1, p)) for p in (101, 103, 107, 109, 113)]
     with pytest.raises(ConfigError, match="distinct losses"):
-        Mixture(ComposedEvent(tuple(Repeated(r, 7) for r in rates)))
+        Mixture((r, 7) for r in rates)
 
 
 def test_float_budget_is_refused_with_the_fix():
@@ -307,8 +305,7 @@ def test_trade_off_contains_that_of_the_best_test(
     for p, q in sorted(joint_outcomes(parts), key=lambda o: (not o[1], o[1] and o[0] / o[1]), reverse=True):
         share = Fraction(1) if q <= left else left / q
         left, misses = left - share * q, misses - share * p
-    composed = ComposedEvent(tuple(Repeated(event, count) for event, count in parts))
-    (box,) = Mixture(composed).trade_off_curve([alpha])
+    (box,) = Mixture(parts).trade_off_curve([alpha])
     assert box.lower <= misses <= box.upper
 
 
@@ -316,7 +313,7 @@ def test_trade_off_contains_that_of_the_best_test(
 @pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 2), Fraction(2)])
 def test_close_to_the_enclosure_of_the_accountant(event: FiniteLoss, epsilon: Fraction) -> None:
     """A bound that is far above the exact delta would make Gaussian noise look better than it is."""
-    box = Mixture(Repeated(event, 6)).delta(epsilon)
+    box = Mixture([(event, 6)]).delta(epsilon)
     found = delta_above([(event, 6)], epsilon, STEP)
     assert box.lower <= found <= box.upper * Fraction(1005, 1000)
 

@@ -8,7 +8,7 @@ import pytest
 
 from topdown.errors import ConfigError
 from topdown.privacy import exp_neg
-from topdown.privacy.accountant import ComposedEvent, PureDP, ReleaseEvent
+from topdown.privacy.accountant import PureDP, ReleaseEvent
 from topdown.selection import Subsampling, least_exponent, lift, root_below, subsampling
 
 GRID = [Fraction(text) for text in ("0.000001", "0.01", "0.05", "0.1", "0.5", "1", "2", "5", "10")]
@@ -60,7 +60,7 @@ def test_a_rate_of_zero_costs_nothing() -> None:
     """A data set that is never looked at must be accepted, and not charged."""
     plan = Subsampling(Fraction(0), Fraction(2), "add_remove")
     assert plan.exp_epsilon == 1
-    assert plan.event == ReleaseEvent("add_remove", ComposedEvent(()))
+    assert plan.event == ReleaseEvent("add_remove", None)
     assert Subsampling(Fraction(0), Fraction(2), "bounded").exp_epsilon == 1
 
 

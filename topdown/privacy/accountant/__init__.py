@@ -31,16 +31,13 @@ if TYPE_CHECKING:
         solve_epsilon,
     )
     from topdown.privacy.accountant.events import (
-        ComposedEvent,
         DiscreteGaussianEvent,
         FiniteLoss,
         Geometric,
         Mixture,
         PureDP,
         ReleaseEvent,
-        Repeated,
         delta_above,
-        flatten,
     )
     from topdown.privacy.accountant.finite_losses import (
         ComposedLoss,

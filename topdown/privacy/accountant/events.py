@@ -96,55 +96,18 @@ class FiniteLoss:
                 )
 
 
-@dataclass(frozen=True)
-class Repeated:
-    """The same event `count` times, independently."""
-
-    event: Event
-    count: int
-
-    def __post_init__(self) -> None:
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 0:
-            raise ConfigError(
-                f"count is {self.count!r}", code="A010", fix="give a whole number of repetitions"
-            )
-
-
-@dataclass(frozen=True)
-class ComposedEvent:
-    """Several events on the same records: queries of a level, levels of a product, products of a release."""
-
-    events: tuple[Event, ...]
-
-
-Event = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss | Repeated | ComposedEvent
 Simple = DiscreteGaussianEvent | Geometric | PureDP | FiniteLoss
 
 
 @dataclass(frozen=True)
 class ReleaseEvent:
-    """An event with the neighbour relation under which its sensitivities hold."""
+    """What was spent, with the neighbour relation under which it holds; None where nothing was."""
 
     neighbours: Neighbours
-    event: Event
+    event: PureDP | None
 
     def __post_init__(self) -> None:
         Relation.named(self.neighbours)
-
-
-def flatten(event: Event, count: int = 1) -> list[tuple[Simple, int]]:
-    """Return (simple event, how often); an unknown event is refused, never skipped."""
-    match event:
-        case ComposedEvent(events):
-            return [pair for e in events for pair in flatten(e, count)]
-        case Repeated(inner, times):
-            return flatten(inner, count * times)
-        case DiscreteGaussianEvent() | Geometric() | PureDP() | FiniteLoss():
-            return [(event, count)] if count else []
-        case _:
-            raise TypeError(
-                f"unknown privacy event {event!r}: account for it with one of the classes of event.py"
-            )
 
 
 def _checked_sensitivity(sensitivity: object) -> None:
@@ -176,17 +139,16 @@ class Mixture:
     """Exact privacy loss of any composition of events that have one.
 
     Args:
-        event: the events, alone or as a Release with its neighbour relation.
+        events: each, and how often it is composed, independently; an unknown event is refused, never skipped.
     """
 
-    def __init__(self, event: Event | ReleaseEvent) -> None:
-        self.neighbours = event.neighbours if isinstance(event, ReleaseEvent) else None
-        simple = flatten(event.event if isinstance(event, ReleaseEvent) else event)
-        gaussian = [(e.variance, e.sensitivity, n) for e, n in simple if isinstance(e, DiscreteGaussianEvent)]
+    def __init__(self, events: Iterable[tuple[Simple, int]]) -> None:
+        spent = [(e, n) for e, n in events if n]
+        gaussian = [(e.variance, e.sensitivity, n) for e, n in spent if isinstance(e, DiscreteGaussianEvent)]
         self.gaussian = (
             Composition(loss_distribution(gaussian)) if any(k * n for _, k, n in gaussian) else None
         )
-        finite = [(e, n) for e, n in simple if not isinstance(e, DiscreteGaussianEvent)]
+        finite = [(e, n) for e, n in spent if not isinstance(e, DiscreteGaussianEvent)]
         if self.gaussian is None and not finite:
             raise ConfigError("no event spends anything", code="A007", fix="give at least one event")
         self._sides = tuple(_loss_side(finite, forward=f) for f in (True, False))
@@ -194,10 +156,6 @@ class Mixture:
     def delta(self, epsilon: Threshold) -> Enclosure:
         """Return the exact delta at epsilon >= 0, the larger of the two directions of the pair."""
         return self._deltas([epsilon_of(epsilon)])[0]
-
-    def curve(self, epsilons: Iterable[Threshold]) -> list[Enclosure]:
-        """Return `delta` at each epsilon."""
-        return self._deltas([epsilon_of(e) for e in epsilons])
 
     def has_epsilon(self, delta: Threshold) -> bool:
         """Tell whether there is an epsilon at delta: what only one neighbour can give is less likely."""

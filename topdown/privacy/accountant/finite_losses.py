@@ -24,11 +24,9 @@ from itertools import pairwise
 from topdown.privacy.accountant.composition import Composition
 from topdown.privacy.accountant.events import (
     WHOLE,
-    ComposedEvent,
     FiniteLoss,
     Geometric,
     Mixture,
-    Repeated,
     deltas_above,
 )
 from topdown.privacy.accountant.gaussian_loss import ball_of, ends, precision
@@ -123,8 +121,7 @@ class PureLoss:
         """The composed loss, if it is known and has few values."""
         if not self.moved or self.epsilon > MOST_EPSILON or not _has_few_values(self.moved):
             return None
-        events = (Repeated(Geometric(1 / scale), n) for scale, n in self.moved)
-        return Mixture(ComposedEvent(tuple(events)))
+        return Mixture((Geometric(1 / scale), n) for scale, n in self.moved)
 
     @property
     def is_exact(self) -> bool:

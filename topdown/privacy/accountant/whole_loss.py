@@ -19,15 +19,12 @@ from topdown.privacy.accountant.events import (
     TINY,
     UNIT_BITS,
     WHOLE,
-    ComposedEvent,
     DiscreteGaussianEvent,
-    Event,
     FiniteLoss,
     Geometric,
     LatticeMasses,
     Mixture,
     PureDP,
-    Repeated,
     Simple,
     composed_on_lattice,
     exp_ends,
@@ -195,7 +192,7 @@ class WholeLoss:
                 size *= _n_losses(event, n)
                 if size > _MOST_LISTED:
                     return None
-        return Mixture(ComposedEvent(tuple(Repeated(event, n) for event, n in events.items())))
+        return Mixture(events.items())
 
     def _on_lattice(self, room: Fraction) -> _LatticeLoss:
         """Return the losses on a lattice that reaches past the epsilon that sums give at `room` + `own_delta`."""
@@ -220,7 +217,7 @@ def _events_of(noise: Iterable[NoisyCounts]) -> Counter[Simple]:
     return events
 
 
-def _n_losses(event: Event, count: int) -> int:
+def _n_losses(event: Simple, count: int) -> int:
     """Return how many values the sum of the losses of `count` equal events has at most."""
     if isinstance(event, FiniteLoss):
         return math.comb(len({p / q for p, q in event.outcomes if p and q}) + count - 1, count)

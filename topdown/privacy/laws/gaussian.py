@@ -38,7 +38,6 @@ class DiscreteGaussian(FormulaDistribution):
         ValueError: not positive.
 
     Source: Canonne, Kamath, Steinke (2020), definition 1.
-
     """
 
     variance: Fraction

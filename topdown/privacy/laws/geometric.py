@@ -36,7 +36,6 @@ class TwoSidedGeometric(FormulaDistribution):
         ValueError: not positive.
 
     Source: Ghosh, Roughgarden, Sundararajan (2009), the geometric mechanism with alpha = exp(-1 / scale).
-
     """
 
     scale: Fraction

@@ -30,7 +30,6 @@ class WeightedInteger(NoiseDistribution):
         ValueError: weights that do not add up, or a law of one value only.
 
     Source: `optimal_noise/PROOF.md`, sections on whole weights and drawing.
-
     """
 
     weights: tuple[int, ...]

@@ -90,7 +90,6 @@ def read_lines(data: bytes) -> tuple[list[SealedLine], int, bool]:
 
     Raises:
         ValueError: with the 1-based number of the damaged line.
-
     """
     *whole, tail = data.split(b"\n")
     lines: list[SealedLine] = []
@@ -373,7 +372,6 @@ def read_book(data: bytes, path: Path) -> tuple[Book, int, bool]:
 
     Raises:
         BudgetError: a changed, missing, repeated or senseless record (B006), or a ledger of another format (B022).
-
     """
     book, where = Book(), 0
     try:
@@ -555,6 +553,6 @@ def cost_text(intent: Charge) -> str:
     return f"{sign} {decimal_text(intent.loss, up=True)}{beside}"
 
 
-def decimal_text(value: Fraction, *, up: bool, digits: int = 4) -> str:
-    """Write a nonnegative number with so many decimals (1 or more), rounded up or down, without trailing zeros."""
-    return fixed(value, digits, up=up).rstrip("0").rstrip(".")
+def decimal_text(value: Fraction, *, up: bool) -> str:
+    """Write a nonnegative number with 4 decimals, rounded up or down, without trailing zeros."""
+    return fixed(value, 4, up=up).rstrip("0").rstrip(".")

@@ -70,7 +70,6 @@ class NoiseCharge:
         exact: names of the statistics the release publishes exactly.
         limits: ledger policy of the run file; None: that of the ledger.
         neighbours: relation under which a change moves the counts of `laws`.
-
     """
 
     release: str

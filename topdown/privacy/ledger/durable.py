@@ -55,7 +55,6 @@ class LockedFile:
 
         Raises:
             ReplacedError: the file is no longer the one at its path; nothing was added.
-
         """
         self.check_in_place()
         size = os.fstat(self._descriptor).st_size
@@ -100,7 +99,6 @@ class Disk:
         Raises:
             FileNotFoundError: there is none; it is never created here.
             BlockingIOError: someone else holds the lock.
-
         """
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | _FLAGS)
         _check_plain(descriptor, path)
@@ -112,7 +110,6 @@ class Disk:
         Raises:
             BlockingIOError: someone else holds the lock.
             ReplacedError: it was removed or replaced meanwhile.
-
         """
         return self._locked(os.open(path, os.O_RDONLY | os.O_DIRECTORY | _FLAGS), path)
 
@@ -135,7 +132,6 @@ class Disk:
             path: the file.
             data: its content.
             private: only the owner may read it.
-
         """
         part = path.with_name(path.name + ".tmp")
         self.write_new(part, data, private=private)

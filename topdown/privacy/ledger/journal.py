@@ -128,7 +128,6 @@ class Journal:
             seq: number of the intent.
             ledger: open; gets the record.
             data: the file, with fresh noise.
-
         """
         level = self.folder / part.level
         sha256 = hashlib.sha256(data).hexdigest()
@@ -154,7 +153,6 @@ class Journal:
 
         Raises:
             CertificateError: the files are not the committed ones; nothing was renamed.
-
         """
         renames: list[tuple[Path, Path]] = []
         hashes = self.exact()
@@ -216,7 +214,6 @@ def open_journal(folder: Path, binds: dict[str, str], disk: Disk) -> Journal | N
 
     Raises:
         ConfigError: the folder belongs to another plan (C070) or its journal is damaged (C071).
-
     """
     path = folder / JOURNAL_FILE
     data = disk.read(path)
@@ -250,7 +247,6 @@ def check_not_rolled_back(journal: Journal, parts: Sequence[MeasuredPart], book:
 
     Raises:
         BudgetError: the ledger forgets what was spent (B008).
-
     """
     known = {seq for seq, intent in book.intents.items() if intent.journal == journal.id}
     lost = sorted(journal.intents_named(parts) - known)
@@ -307,7 +303,6 @@ def require_same_records(
 
     Raises:
         DataError: the records were changed (D037), or key or digest are lost, so that it cannot be known (D039).
-
     """
     key_file, digest_file = key_path(ledger, journal), journal.folder / DIGEST_FILE
     if all(journal.find(part, ledger.book) is None for part in parts):

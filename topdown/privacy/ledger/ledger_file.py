@@ -194,7 +194,6 @@ class Ledger:
 
         Raises:
             BudgetError: an intent is unknown, voided or already committed (B009).
-
         """
         return self._append(Commit(seqs, plan_hash, journal, sha256))
 
@@ -204,7 +203,6 @@ class Ledger:
         Raises:
             BudgetError: no such intent, already voided or committed, or reason or witness missing (B009), or one with
                 line breaks (B062).
-
         """
         return self._append(Refund(seq, _one_line(reason), _one_line(witness)))
 
@@ -346,7 +344,6 @@ def create_ledger(
     Raises:
         BudgetError: the data set, or the file of its records, has a ledger (B017); there is a file already (B015); the
             registry is damaged (B060) or cannot be written (B019), or another run makes one there (B005).
-
     """
     stated = {} if limits is None else limits.fields
     opened = Opened(secrets.token_hex(8), LEDGER_VERSION, *vars(place.binding).values(), **stated)
@@ -461,7 +458,6 @@ def open_ledger(place: LedgerLocation, disk: Disk = REAL_DISK) -> Iterator[Ledge
             readable (B006), or of another format (B022); of another data set or unit (B007), or of a relation from
             which that of the run does not follow (B021); an older copy (B008); its registry is gone (B016) or damaged
             (B060).
-
     """
     with _locked_ledger(place, lambda book: _checked_registry(place, book, disk), disk) as ledger:
         yield ledger
@@ -540,7 +536,6 @@ def attest(place: LedgerLocation, by: str, reason: str, disk: Disk = REAL_DISK) 
     Raises:
         BudgetError: no name or reason, or one with line breaks (B062); another ledger serves the data set (B017); or
             what `open_ledger` raises but for a missing registry.
-
     """
     if read_registry(place.registry, disk) is not None:
         with open_ledger(place, disk) as ledger:
@@ -608,7 +603,6 @@ def read_ledger(path: Path) -> Book:
 
     Raises:
         BudgetError: damaged, without a whole first record, or no plain file (B006).
-
     """
     try:
         if path.exists() and not path.is_file():
