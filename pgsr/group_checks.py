@@ -42,11 +42,11 @@ from topdown.verify.strict_reader import UnreadableError, read_bytes
 MORE = 1e-6
 
 
-def check_intervals(files: ReleasedFiles) -> Findings:
+def check_intervals(files: ReleasedFiles, check: Findings) -> str:
     """Recompute bounds of the noise alone; those of a posterior hold the count and reach no further than noise."""
     document = files.certificate
     stated, valid = document["intervals"], document["mechanism"]["consistent"]
-    check = Findings(name="intervals", n_checked=files.counts.size * len(files.bounds))
+    check.n_checked = files.counts.size * len(files.bounds)
     known = np.full(len(files.parent), int(document["total"]))
     for node, (code, _, _) in enumerate(document["regions"]):
         known[node] = document["public_totals"].get(code, known[node])
@@ -73,10 +73,7 @@ def check_intervals(files: ReleasedFiles) -> Findings:
     if stated["meaning"] != MEANING[stated["method"]]:
         check.fail("what the bounds mean is described in other words than the format has")
     levels = ", ".join(document["coverage"])
-    check.text = (
-        f"{files.counts.size:,} counts lie within their bounds of coverage {levels} ({stated['method']})"
-    )
-    return check
+    return f"{files.counts.size:,} counts lie within their bounds of coverage {levels} ({stated['method']})"
 
 
 def _widest(files: ReleasedFiles, coverage: Fraction) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -96,15 +93,15 @@ def _widest(files: ReleasedFiles, coverage: Fraction) -> np.ndarray[tuple[int], 
     return np.array(found)
 
 
-def check_choice(files: ReleasedFiles) -> Findings:
+def check_choice(files: ReleasedFiles, check: Findings) -> str:
     """Recompute columns and rows of every region; expect no answer where none was asked."""
     document, n_sizes = files.certificate, len(files.answers)
     stated, adaptive = document.get("choice"), document["mechanism"]["measures"] == "tail_rows"
-    check = Findings(name="choice", text="none: every region was measured alike")
+    none = "none: every region was measured alike"
     if (stated is not None) != adaptive or (adaptive and document["mechanism"]["name"] != "posterior"):
         check.fail("the certificate states columns and rows of a mechanism that has none, or lacks them")
     if not adaptive or stated is None:
-        return check
+        return none
     # Groups of every region from the public numbers; -1 where they do not follow from them.
     totals = [document["public_totals"].get(code, -1) for code, _, _ in document["regions"]]
     totals[0] = int(document["total"])
@@ -113,7 +110,7 @@ def check_choice(files: ReleasedFiles) -> Findings:
             totals[g] = sum(totals[c] for c in below)
     if len(stated) != len(files.parent):
         check.fail("columns and rows are not stated of every region")
-        return check
+        return none
     found = [(n_sizes, 0)] * len(stated)
     parameters = [Fraction(level["parameter"]) for level in document["levels"]]
     gaussian = document["privacy"]["noise"] == "gaussian"
@@ -132,8 +129,7 @@ def check_choice(files: ReleasedFiles) -> Findings:
                 f"{code}: {said[0]} columns and {said[1]} rows are stated, the answers say {due[0]} and {due[1]}"
             )
     n_rows = sum(1 for _, rows in found if rows)
-    check.text = f"{n_rows:,} of {len(found):,} regions by rows too, as the answers above them say"
-    return check
+    return f"{n_rows:,} of {len(found):,} regions by rows too, as the answers above them say"
 
 
 def choice_of(steady: list[int], part: int, total: int, variance: float) -> tuple[int, int]:
@@ -251,17 +247,17 @@ def check_folder(place: Path) -> list[CheckResult]:
     certificate: dict[str, Any] | None = None
     files: ReleasedFiles | None = None
 
-    def read() -> Findings:
+    def read(_: Findings) -> str:
         nonlocal certificate, files
         certificate = read_certificate(place)
         files = load_files(place, certificate)
-        return Findings()
+        return ""
 
     reading = _guarded("files", read)
-    sealed = _guarded("manifest", lambda: _sealed(place, certificate))
+    sealed = _guarded("manifest", lambda check: _sealed(place, certificate, check))
     if files is None:
         return [sealed, reading]
-    checks: dict[str, Callable[[ReleasedFiles], Findings]] = {
+    checks: dict[str, Callable[[ReleasedFiles, Findings], str]] = {
         "whole numbers": _whole_numbers,
         "hierarchy": _hierarchy,
         "total": _total,
@@ -288,15 +284,14 @@ def is_simulation(place: Path) -> bool:
     return False
 
 
-def _sealed(place: Path, certificate: dict[str, Any] | None) -> Findings:
+def _sealed(place: Path, certificate: dict[str, Any] | None, check: Findings) -> str:
     """Compare the folder with its manifest, and the manifest with what follows from the certificate."""
-    check = Findings(name="manifest")
     try:
         manifest = read_document(place, MANIFEST)
         check_form(manifest, Manifest)
     except (UnreadableError, ValueError, TypeError, RecursionError) as error:
         check.fail(f"{MANIFEST} cannot be used: {str(error)[:120]}")
-        return check
+        return ""
     listed = manifest["files"]
     for name, entry in listed.items():
         check.n_checked += 1
@@ -327,8 +322,7 @@ def _sealed(place: Path, certificate: dict[str, Any] | None) -> Findings:
             certificate["truth"] is None
         ):
             check.fail("the certificate does not say clearly whether this is a release")
-    check.text = f"{check.n_checked} files have the stated SHA-256"
-    return check
+    return f"{check.n_checked} files have the stated SHA-256"
 
 
 def _readme_due(stated: dict[str, Any]) -> str:
@@ -378,22 +372,21 @@ def _compare_names(check: Findings, place: Path, files: set[str], folders: set[s
                 check.fail(f"{inside!a} is not in the manifest of such a release")
 
 
-def _guarded(name: str, run: Callable[[], Findings]) -> CheckResult:
-    """Run one check; whatever a hostile file makes it stumble over fails it."""
-    start = perf_counter()
+def _guarded(name: str, run: Callable[[Findings], str]) -> CheckResult:
+    """Run one check, which returns what it says; whatever a hostile file makes it stumble over fails it."""
+    start, found = perf_counter(), Findings()
     try:
-        found = run()
+        text = run(found)
     except DataError:  # of a release of another version
         raise
     except UnreadableError as error:
-        found = Findings(n_checked=1, text=str(error))
+        text, found = str(error), Findings(n_checked=1)
         found.add(error.finding)
     except Exception as error:
-        found = Findings(
-            n_checked=1, text=f"the release is not what its format says ({type(error).__name__})"
-        )
-        found.fail(found.text)
-    return found.close(name, found.text, perf_counter() - start)
+        text = f"the release is not what its format says ({type(error).__name__})"
+        found = Findings(n_checked=1)
+        found.fail(text)
+    return found.close(name, text, perf_counter() - start)
 
 
 def _region_name(files: ReleasedFiles, node: int) -> str:
@@ -401,17 +394,15 @@ def _region_name(files: ReleasedFiles, node: int) -> str:
     return f"{level} {code}"
 
 
-def _whole_numbers(files: ReleasedFiles) -> Findings:
-    check = Findings(name="whole numbers", n_checked=files.counts.size)
+def _whole_numbers(files: ReleasedFiles, check: Findings) -> str:
+    check.n_checked = files.counts.size
     if files.certificate["mechanism"]["consistent"]:
         for size, node in np.argwhere(files.counts < 0).tolist():
             check.fail(f"{_region_name(files, node)}, size row {size}: {files.counts[size, node]} is below 0")
-    check.text = f"{files.counts.size:,} counts, none below 0"
-    return check
+    return f"{files.counts.size:,} counts, none below 0"
 
 
-def _hierarchy(files: ReleasedFiles) -> Findings:
-    check = Findings(name="hierarchy")
+def _hierarchy(files: ReleasedFiles, check: Findings) -> str:
     sums = np.zeros_like(files.counts)
     inner = np.zeros(len(files.parent), dtype=np.bool_)
     inner[files.parent[files.parent >= 0]] = True
@@ -422,18 +413,14 @@ def _hierarchy(files: ReleasedFiles) -> Findings:
     if files.certificate["mechanism"]["consistent"]:
         for node in wrong.tolist():
             check.fail(f"{_region_name(files, node)} is not the sum of its children")
-        check.text = f"{check.n_checked:,} of {check.n_checked:,} regions add up"
-    else:
-        check.text = f"not promised; {len(wrong):,} of {check.n_checked:,} regions do not add up"
-    return check
+        return f"{check.n_checked:,} of {check.n_checked:,} regions add up"
+    return f"not promised; {len(wrong):,} of {check.n_checked:,} regions do not add up"
 
 
-def _total(files: ReleasedFiles) -> Findings:
+def _total(files: ReleasedFiles, check: Findings) -> str:
     expected = int(files.certificate["total"])
-    check = Findings(name="total", text=f"every level has {expected:,} groups")
     if not files.certificate["mechanism"]["consistent"]:
-        check.text = "not promised"
-        return check
+        return "not promised"
     for level in range(int(files.level.max()) + 1):
         check.n_checked += 1
         found = int(files.counts[:, files.level == level].sum())
@@ -448,13 +435,12 @@ def _total(files: ReleasedFiles) -> Findings:
                 check.fail(
                     f"{_region_name(files, codes[region])} has {held[codes[region]]} groups, not the public {number}"
                 )
-        check.text += f", and {len(public):,} regions have their public numbers"
-    return check
+        return f"every level has {expected:,} groups, and {len(public):,} regions have their public numbers"
+    return f"every level has {expected:,} groups"
 
 
-def _optimality(files: ReleasedFiles) -> Findings:
+def _optimality(files: ReleasedFiles, check: Findings) -> str:
     """Repeat the exchange certificate where Model 1 was solved on the published measurements."""
-    check = Findings(name="optimality", text=files.certificate["mechanism"]["claim"])
     proof, mechanism = files.certificate["optimality"], files.certificate["mechanism"]
     known = MECHANISMS.get(mechanism["name"])
     if known is None or (known.claim, known.consistent) != (mechanism["claim"], mechanism["consistent"]):
@@ -462,14 +448,13 @@ def _optimality(files: ReleasedFiles) -> Findings:
     if (mechanism["name"] == "M_H^dp") != bool(proof and proof["of_measurements"]):
         check.fail("the exchange certificate is missing, or is stated of another mechanism")
     if proof is None or not proof["of_measurements"]:
-        check.text += " (not checkable from the files)"
-        return check
+        return f"{mechanism['claim']} (not checkable from the files)"
     gain, check.n_checked = exchange_gain_plain(files.parent, files.answers, files.counts)
     if proof["largest_gain"] != gain or proof["optimal"] != (gain <= 0):
         check.fail(f"the certificate states a largest gain of {proof['largest_gain']}, found {gain}")
     if gain > 0:
         check.fail(f"moving one group would lower the cost by {gain}")
-    return check
+    return str(mechanism["claim"])
 
 
 def exchange_gain_plain(parent: Ints, answers: Ints, counts: Ints) -> tuple[int, int]:

@@ -194,20 +194,19 @@ def _read_cells(
 LAWS = {"geometric": "two_sided_geometric", "gaussian": "discrete_gaussian"}
 
 
-def check_ledger(files: ReleasedFiles) -> Findings:
+def check_ledger(files: ReleasedFiles, check: Findings) -> str:
     """Check the ledger's chain, what was charged, and that the noisy answers are the ones it has recorded."""
-    check = Findings(name="ledger")
     document = files.certificate
     if not document["release"]:
-        check.n_checked, check.text = 1, f"none: {document['stamp']}"
+        check.n_checked = 1
         if not document["stamp"] or document["journal"] or document["everything_released"] is not None:
             check.fail("a simulation must be stamped and charge nothing")
-        return check
+        return f"none: {document['stamp']}"
     try:
         ledger = load_ledger(files.folder)
     except UnreadableError as error:
         check.add(error.finding)
-        return check
+        return ""
     check_order(ledger, check)
     check.warnings += ledger.persons_said
     check_statement(check, ledger, document["everything_released"])
@@ -215,18 +214,17 @@ def check_ledger(files: ReleasedFiles) -> Findings:
     commits = [line for line in ledger.commits if line.journal == document["journal"]]
     if not isinstance(first, Opened) or not commits or ledger.lines[-1] is not commits[-1]:
         check.fail("the ledger does not end with the commit of this release")
-        return check
+        return ""
     commit, mine = commits[-1], ledger.of_journal(document["journal"])
     _check_charges(check, files, first, list(mine.values()))
     if set(commit.intents) != set(mine) or commit.plan_hash != document["plan_hash"]:
         check.fail("the ledger's commit is that of another plan or of other charges")
     _check_parts(check, files, ledger, commit.files)
     charged = sum((fraction(intent.loss) for intent in mine.values()), Fraction(0))
-    check.text = (
+    return (
         f"{document['privacy']['loss_name']} {charged} charged for this release in {len(mine)} intents; "
         f"chain of {len(ledger.lines)} records unbroken, so far charged: {ledger.charged_words}"
     )
-    return check
 
 
 def check_statement(check: Findings, ledger: LedgerFile, stated: dict[str, Any] | None) -> None:
@@ -295,11 +293,11 @@ SETS_OF_WHOLE_GROUPS = (["household"], ["household", "appears"])
 MOST_LOSS, MOST_SPREAD = 40_000, 2**54
 
 
-def check_privacy(files: ReleasedFiles) -> Findings:
+def check_privacy(files: ReleasedFiles, check: Findings) -> str:
     """Recompute plan hash, sensitivities, loss, and what is said about every neighbour step."""
     document = files.certificate
     stated, levels = document["privacy"], document["levels"]
-    check = Findings(name="privacy", n_checked=3 + len(levels))
+    check.n_checked = 3 + len(levels)
     hashed = (*HASHED, "names") if "names" in document else HASHED
     plan = json.dumps({name: document[name] for name in hashed}, sort_keys=True, ensure_ascii=False)
     if hashlib.sha256(plan.encode()).hexdigest() != document["plan_hash"]:
@@ -311,12 +309,12 @@ def check_privacy(files: ReleasedFiles) -> Findings:
         else "move" in relations
     ):
         check.fail(f"the neighbour steps {', '.join(map(str, relations))} promise nothing")
-        return check
+        return ""
     regions = [int((files.level == level).sum()) for level in range(len(levels))]
     kind, sizes = document["mechanism"]["measures"], document["sizes"]
     if kind == "tail_rows" and not {"dropped", "household"}.isdisjoint(relations):
         check.fail("rows do not cover steps of more than one person")
-        return check
+        return ""
     by_step = {step: [_answers_moved(kind, step, n, sizes) for n in regions] for step in relations}
     derived = [max(column) for column in zip(*by_step.values(), strict=True)]
     for level, expected in zip(levels, derived, strict=True):
@@ -326,7 +324,7 @@ def check_privacy(files: ReleasedFiles) -> Findings:
     loss = _loss(noise, parameters, derived)
     if loss > MOST_LOSS or max(parameters) > MOST_SPREAD:
         check.fail("no release is made with a loss or noise of this size")
-        return check
+        return ""
     _widths_and_unit(check, document, parameters)
     name = {"geometric": "epsilon", "gaussian": "rho"}.get(noise)
     if loss != Fraction(stated["loss"]) or name != stated["loss_name"]:
@@ -344,8 +342,7 @@ def check_privacy(files: ReleasedFiles) -> Findings:
     spoken_of = SETS_OF_WHOLE_GROUPS[1] if "household" in relations else relations
     due = [_stated_row(step, document, known, parameters, by_step.get(step, [])) for step in spoken_of]
     Comparison(check).rows("V133", "privacy.secrets", stated["secrets"], due)
-    check.text = f"{name} {loss} from the noise of {len(levels)} levels, {len(relations)} neighbour steps"
-    return check
+    return f"{name} {loss} from the noise of {len(levels)} levels, {len(relations)} neighbour steps"
 
 
 def _widths_and_unit(check: Findings, document: dict[str, Any], parameters: Sequence[Fraction]) -> None:

@@ -365,16 +365,10 @@ def refuse_unverifiable(plan: Prepared, report: Report) -> None:
     except ValueError as error:  # a text that no file holds, or a number past what a certificate may state
         raise _refused(str(error)[:200] if str(error).isprintable() else type(error).__name__) from None
     tree = plan.hierarchy.tree
-    found = check_privacy(
-        ReleasedFiles(
-            Path(),
-            document,
-            made.counts,
-            made.bounds,
-            made.noisy,
-            tree.parent,
-            tree.level_of.astype(np.int64),
-        )
+    parents, levels = tree.parent, tree.level_of.astype(np.int64)
+    found = Findings()
+    check_privacy(
+        ReleasedFiles(Path(), document, made.counts, made.bounds, made.noisy, parents, levels), found
     )
     if not found.ok:
         raise _refused(found.kept[0].text)

@@ -61,6 +61,24 @@ def refuse_inside(folder: Path, option: str, needed: Iterable[Path]) -> None:
             )
 
 
+def names_in_run(out: Path, needed: Iterable[Path], *, resume: bool) -> list[str]:
+    """Return the names in the folder of a run, sorted; none if it is new.
+
+    Raises: ConfigError: C085 it is no folder, C132 it holds a needed file, C087 there is nothing to go on with.
+    """
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise ConfigError(f"{out} is not a folder", code="C085", fix="give --out a new folder")
+    refuse_inside(out, "--out", needed)
+    there = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
+    if resume and not there:
+        raise ConfigError(
+            f"nothing was begun in {out}, and nothing was spent for it",
+            code="C087",
+            fix="run the same command without --resume; if a run was begun elsewhere, give its folder to --out",
+        )
+    return there
+
+
 def refuse_release(target: Path, option: str) -> None:
     """Refuse a file inside a folder that holds a release (ConfigError C132)."""
     for folder in target.resolve().parents[:3]:

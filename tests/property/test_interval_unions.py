@@ -16,7 +16,7 @@ from topdown.cli import main
 from topdown.errors import ConfigError, DataError
 from topdown.model import Histogram, parse_query
 from topdown.plan import load_context
-from topdown.practice import open_simulation_of_release
+from topdown.practice import open_simulation
 from topdown.resources import find
 
 
@@ -159,7 +159,7 @@ def test_expected_errors_are_those_of_the_simulated_releases(made: Path, tmp_pat
     inside = set(codes(made)[1:6])
     areas = listed(tmp_path, *sorted(inside))
     told = interval(made, areas, "dwelling * sex", replicates=4, workers=2)
-    simulation = open_simulation_of_release(made, load_context(made))
+    simulation = open_simulation(load_context(made), made)
     true = counted(made, simulation.truth[-1], inside, "dwelling * sex")
     draws = [counted(made, r.leaves, inside, "dwelling * sex") for r in simulation.run(4)]
     expected = [(sum((d[i] - true[i]) ** 2 for d in draws) / 4) ** 0.5 for i in range(len(true))]

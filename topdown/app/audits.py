@@ -192,7 +192,7 @@ def audit_runs(
 
     Args:
         source, base: see `audit`.
-        runs: draws on each side of each pair.
+        runs: draws on each side of each pair, 1,000 to 10,000,000.
         delta: where epsilon is stated, as text; of optimal noise it is the largest delta that is claimed.
         report: see `generate`.
 
@@ -201,7 +201,7 @@ def audit_runs(
         extension, its own step alone.
 
     Raises:
-        ConfigError: as `audit`, or too few runs.
+        ConfigError: as `audit`, A051 too few or too many runs, A052 no pair of neighbours.
     """
     path, below = path_of(source, "source"), None if base is None else path_of(base, "base")
     folder = _release_of_folder(path, below)

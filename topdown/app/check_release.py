@@ -31,7 +31,7 @@ from topdown.output_paths import refuse_existing, refuse_needed
 from topdown.plan import load_run_file
 from topdown.progress import Report, silent
 from topdown.publish.publish_release import verified_in
-from topdown.verify import is_choice, verify_choice
+from topdown.verify import is_choice
 from topdown.verify.run_checks import verify as check
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def verify(
     if is_choice(folder):
         if solve:
             raise ConfigError("a choice is not solved", code="C005", fix="leave out solve")
-        return verify_choice(folder)
+        return check(folder)
     require_release(folder)
     if solve:
         return app.verify_and_solve(folder, workers=checked_workers(workers), report=report)

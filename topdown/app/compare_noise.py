@@ -102,15 +102,7 @@ class BudgetFor:
 
 
 def budget_for(plan: Plan, epsilon: Fraction, delta: Fraction = USUAL_DELTA) -> BudgetFor:
-    """Return the largest budget of four digits that keeps epsilon at delta for everything one record moves.
-
-    Args:
-        plan: its shares and neighbours; its own budget does not matter.
-        epsilon: 1/1000 .. 100. delta: above 0, below 1; a budget of pure epsilon holds for every delta.
-
-    Raises: ConfigError C005 for an extension or a budget of two numbers, C151 for epsilon, C152 for delta, A014 where
-        nothing could be certified.
-    """
+    """Return the largest budget of four digits that keeps epsilon at delta: see `Planned.budget_for`."""
     if plan.base is not None or plan.delta:
         raise ConfigError(
             "a budget is found for a release that extends none, of mechanism discrete_gaussian or geometric",
@@ -227,16 +219,7 @@ def _decimal_above(number: Fraction) -> str:
 
 
 def compare_noise(plan: Plan, delta: Fraction, epsilon: Fraction | None = None) -> NoiseCompared:
-    """Compare discrete Gaussian noise with the best noise for single counts, for the queries of a plan.
-
-    Args:
-        plan: of a release that extends none.
-        delta: of everything together, above 0, at most 1/1000.
-        epsilon: of everything together, 1/1000 .. 100; what the plan itself costs at delta if None.
-
-    Raises: ConfigError C005 for an extension, C151 for epsilon, C152 and C154 for delta, C155 for too wide noise.
-    Cost: some seconds; a minute for a hundred queries.
-    """
+    """Compare discrete Gaussian noise with the best noise for single counts: see `Planned.compare_noise`."""
     if plan.base is not None:
         raise ConfigError(
             "noise is compared for a release that extends none",

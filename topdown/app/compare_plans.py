@@ -151,15 +151,10 @@ def write_decision(
     """Write the report of a plan before anything is spent: error and risk over a grid of epsilon, as one HTML file.
 
     Args:
-        prepared: of a plan that extends no release.
-        out: new file.
-        epsilons, delta: see `budget_grid`.
         other: a plan of the same schema, whose grid stands beside.
-        language: one of the languages of reports.
-        report: called for every epsilon.
 
     Raises:
-        ConfigError: C005 plans of two schemas, or no such language; C080 `out` exists; or as `budget_grid`.
+        ConfigError: C005 plans of two schemas, or no such language; C080 `out` exists; or as `Planned.budget_grid`.
     """
     checked_language(language)
     refuse_existing(out, force=False)

@@ -74,11 +74,7 @@ def read_geography(path: Path, levels: str | None, columns: tuple[str, ...]) -> 
 
 
 def find_node(geography: Geography, geocode: str | None) -> tuple[int, int]:
-    """Return (depth, index) of an area, the root if no geocode is given; the highest if several have the code.
-
-    Raises:
-        ConfigError: C103 no area has it.
-    """
+    """Return (depth, index) of an area (else C103): the root without a geocode, the highest of several that have it."""
     if geocode is None:
         return 0, 0
     for depth, level in enumerate(geography.levels):
@@ -92,14 +88,7 @@ def find_node(geography: Geography, geocode: str | None) -> tuple[int, int]:
 
 
 def implied_of_plan(context: PublicContext, geocode: str | None) -> Implied:
-    """Return what the invariants of a plan that extends no release mean for an area of it.
-
-    Args:
-        geocode: of the area; None: of the root.
-
-    Raises:
-        ConfigError: C103 no area has it, C005 the plan extends a release. InfeasibleError: I014.
-    """
+    """Return what the invariants of a plan mean for an area of it: see `Planned.implied`."""
     plan = context.plan
     if plan.base is not None:
         raise ConfigError(
@@ -113,14 +102,7 @@ def implied_of_plan(context: PublicContext, geocode: str | None) -> Implied:
 def implied_of_leaves(
     schema: str, invariants: str, leaves: Path, levels: str | None, geocode: str | None
 ) -> Implied:
-    """Return the same for invariants and a public table of leaves, both names or files.
-
-    Args:
-        levels: see `read_geography`.
-
-    Raises:
-        TopdownError: a file, level or geocode is wrong, or public facts exclude each other (I014).
-    """
+    """Return the same for invariants and a public table of leaves, names or files; levels as `read_geography`."""
     attributes, rules = _load(schema, invariants)
     return _implied_of(attributes, rules, *read_geography(leaves, levels, rules.columns), geocode)
 

@@ -30,7 +30,7 @@ from topdown.errors import ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.command_documents import GenerateResult, Measure
 from topdown.measure import ledger_location
-from topdown.output_paths import refuse_inside
+from topdown.output_paths import names_in_run
 from topdown.plan import PreparedRun
 from topdown.privacy.ledger.charged_run import spend_note
 from topdown.process import signals_as_interrupt
@@ -248,35 +248,26 @@ def check_start(
     Raises: ConfigError: C085, C086, C087 and C132, as `generate`; H001 answers are open.
     """
     require_answers(planned, final=final)
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise ConfigError(f"{out} is not a folder", code="C085", fix="give --out a new folder")
     prepared = planned.prepared
     registry = prepared.run.ledger.registry
-    refuse_inside(out, "--out", (*prepared.needed, *([prepared.path.parent / registry] if registry else [])))
+    needed = (*prepared.needed, *([prepared.path.parent / registry] if registry else []))
+    there = names_in_run(out, needed, resume=resume)
     if out.is_dir() and any(path.is_symlink() for path in out.rglob("*")):
         raise ConfigError(
             f"{out} holds a link; a release is written below one folder",
             code="C132",
             fix="remove the link, or give --out a new folder; nothing was written",
         )
-    there = sorted(p.name for p in out.iterdir()) if out.is_dir() else []
     names = [] if _is_unstarted(out) else there
     found = run_in_folder(out)
     mine = prepared.plan.plan_hash
-    if resume:
-        if found is None and not there:
-            raise ConfigError(
-                f"nothing was begun in {out}, and nothing was spent for it",
-                code="C087",
-                fix="run the same command without --resume; if a run was begun elsewhere, give its folder to --out",
-            )
-        if found not in (None, mine):
-            raise ConfigError(
-                f"{out} holds a run of plan {str(found)[:8]}, not of {mine[:8]}",
-                code="C085",
-                fix="resume with the plan of that run, or give --out a new folder",
-            )
-    elif found == mine:
+    if resume and found not in (None, mine):
+        raise ConfigError(
+            f"{out} holds a run of plan {str(found)[:8]}, not of {mine[:8]}",
+            code="C085",
+            fix="resume with the plan of that run, or give --out a new folder",
+        )
+    if not resume and found == mine:
         raise ConfigError(
             f"{out} holds a run of this very plan, {mine[:8]}",
             code="C086",

@@ -458,19 +458,7 @@ def budget_grid(
     delta: Fraction = USUAL_DELTA,
     report: Report = silent,
 ) -> tuple[BudgetPoint, ...]:
-    """Return error and risk of a plan at the largest budget that keeps each epsilon at delta.
-
-    Args:
-        context: a plan that extends no release, with its public facts; the plan's own budget does not matter.
-        epsilons: 1 to 20 different ones, exact, 1/1000 .. 100.
-        delta: above 0, below 1; a budget of pure epsilon holds for every delta.
-        report: called for every epsilon.
-
-    Raises: ConfigError C325 for no, too many or equal epsilons, C005 for an extension or a budget of two numbers, C151
-        for an epsilon, C152 for delta, A014 where nothing could be certified.
-
-    Cost: a second or two for each epsilon, and the estimates' covariances: two seconds for 25,181 leaves.
-    """
+    """Return error and risk of a plan at the largest budget that keeps each epsilon: see `Planned.budget_grid`."""
     if not 1 <= len(epsilons) <= MOST_POINTS or len(set(epsilons)) < len(epsilons):
         raise ConfigError(
             f"a grid has 1 to {MOST_POINTS} different epsilons, not {len(epsilons)}: "

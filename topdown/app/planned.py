@@ -111,7 +111,7 @@ class Planned:
         Raises:
             ConfigError: C005 an extension, C151 epsilon, C152 and C154 delta, C155 too wide noise.
 
-        Cost: seconds, more for many queries of different noise.
+        Cost: seconds; a minute for a hundred queries of different noise.
         """
         wanted = None if epsilon is None else threshold(epsilon, "epsilon")
         return compare_noise(self.plan, threshold(delta, "delta"), wanted)
@@ -164,7 +164,7 @@ class Planned:
 
         Raises: ConfigError C325 the epsilons, C005 an extension or mechanism optimal, C151, C152, A014.
 
-        Cost: a second or two for each epsilon.
+        Cost: a second or two for each epsilon, and that of `errors`.
         """
         wanted = [threshold(epsilon, "epsilon") for epsilon in epsilons]
         points = budget_grid(self.prepared.context, wanted, threshold(delta, "delta"))

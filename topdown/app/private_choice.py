@@ -20,7 +20,7 @@ from topdown.measure import choosing as questions
 from topdown.measure.choosing import ChoiceRequest, choose
 from topdown.measure.run_ledger import ledger_location
 from topdown.notebook import card
-from topdown.output_paths import refuse_inside
+from topdown.output_paths import names_in_run
 from topdown.plan.candidates import Within, read_candidates
 from topdown.plan.preparation import prepare
 from topdown.privacy.exact_values import rational
@@ -243,21 +243,12 @@ def _check_words(question: str, words: Words) -> None:
 
 def check_folder(asked: ChoiceRequest, out: Path, *, resume: bool) -> None:
     """Refuse a folder that holds something else, before anybody is asked; errors as `select`."""
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise ConfigError(f"{out} is not a folder", code="C085", fix="give --out a new folder")
-    refuse_inside(out, "--out", asked.prepared.needed)
-    there = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
+    there = names_in_run(out, asked.prepared.needed, resume=resume)
     try:
         found = read_json(out / "selection.json")["plan_hash"] if there else None
     except (OSError, ValueError, KeyError, TypeError):
         found = None
     mine = asked.document["plan_hash"]
-    if resume and not there:
-        raise ConfigError(
-            f"nothing was begun in {out}, and nothing was spent for it",
-            code="C087",
-            fix="run the same command without --resume; if a run was begun elsewhere, give its folder to --out",
-        )
     if found == mine and not resume:
         raise ConfigError(
             f"{out} holds this very choice, {mine[:8]}",

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from topdown.publish.table_intervals import intervals_sentence
 from topdown.verify.verify_choice import QUESTION, is_choice
 
 OPEN = "to be stated by the office"
+TEMPLATES = Path(__file__).with_name("exports.toml")
 VARIANTS = {"rho": "Zero-concentrated DP", "epsilon": "Pure DP", "epsilon_delta": "Approximate DP"}
 NOISE = {
     "discrete_gaussian": "discrete Gaussian noise",
@@ -262,125 +265,59 @@ def _facts_of_choice(folder: Path) -> Facts:
     )
 
 
-def registry_entry(facts: Facts) -> str:
-    """Return an entry of the registry of deployments of differential privacy, as YAML; status Draft, tier 2."""
+def _words(facts: Facts) -> dict[str, str]:
+    """Return what templates name; what nobody said is open."""
     exact = f"{facts.stated_as} {facts.loss}" + (f", delta {facts.delta}" if facts.delta != "0" else "")
-    of = (
-        ""
-        if facts.epsilon is None
-        else f" Epsilon {facts.epsilon[1]} at delta {facts.epsilon[0]}: {facts.epsilon[2]}."
+    certified = (
+        facts.epsilon and f" Epsilon {facts.epsilon[1]} at delta {facts.epsilon[0]}: {facts.epsilon[2]}."
     )
-    entry = {
-        "url_slug": re.sub(r"[^a-z0-9]+", "-", f"{facts.id}-{facts.date}".lower()).strip("-"),
-        "status": "Draft",
-        "tier": 2,
-        "deployment": {
-            "basic": {
-                "name": facts.title or facts.id,
-                "data_curators": [facts.agency or OPEN],
-                "intended_use": OPEN,
-                "data_product_type": "Synthetic data"
-                if facts.kind == "census release"
-                else "Summary statistics",
-                "data_product_region": facts.region or OPEN,
-                "description": f"{facts.warned}A {facts.kind}: {facts.covers}.",
-                "publication_date": facts.date,
-            },
-            "dp_variant": {
-                "variant_name": VARIANTS[facts.loss_name],
-                "data_domain": f"The confidential data set {facts.data_set or OPEN}.",
-                "unprotected_quantities": "; ".join(facts.exact) or "none, apart from public facts",
-            },
-            "privacy_loss": {
-                "privacy_unit": facts.unit,
-                "privacy_unit_details": f"Neighbouring data sets: {facts.neighbours}. {' '.join(facts.sentences)}",
-                "privacy_parameters": {key: number_up(value) for key, value in facts.stated.items()},
-                "privacy_parameters_details": f"Rounded up. Exact: {exact}.{of}",
-            },
-            "deployment_model": {
-                "model_name": "Central",
-                "release_type_details": "Everything charged to the data set stands in ledger.jsonl.",
-                "data_source_type": "Static",
-                "access_type": "Non-interactive",
-            },
-            "accounting": {"post_processing": facts.made, "composition": facts.composition},
-            "implementation": {
-                "mechanisms": f"{facts.noise}, drawn exactly; topdown {facts.engine}, plan {facts.plan_hash}"
-            },
-            "administrative": {
-                "notes": f"Certificate SHA-256 {facts.certificate_sha256}. The publication date is that of the last "
-                "line of the ledger. For the office to state: intended use, actors, justification, preprocessing.",
-                "registry_authors": [facts.agency or OPEN],
-            },
+    stated = {key: number_up(value) for key, value in facts.stated.items()}
+    plain = {name: text or OPEN for name, text in vars(facts).items() if isinstance(text, str)}
+    return plain | {
+        "OPEN": OPEN,
+        "Open": OPEN.capitalize(),
+        "title": facts.title or facts.id,
+        "warned": facts.warned,
+        "slug": re.sub(r"[^a-z0-9]+", "-", f"{facts.id}-{facts.date}".lower()).strip("-"),
+        "product": "Synthetic data" if facts.kind == "census release" else "Summary statistics",
+        "variant": VARIANTS[facts.loss_name],
+        "unprotected": "; ".join(facts.exact) or "none, apart from public facts",
+        "without_noise": "; ".join(facts.exact) or "nothing, apart from public facts",
+        "said": " ".join(facts.sentences),
+        "first_sentence": facts.sentences[0],
+        "loss_with_delta": f"{exact}.{certified or ''}",
+        "parameters": "\n".join(f"      {name}: {value}" for name, value in stated.items()),
+        "parameters_in_line": ", ".join(f"{name} at most {value}" for name, value in stated.items()),
+        "record": PrivacyUnit.read(facts.unit).record,
+        "classes": ", ".join(facts.classes) or OPEN,
+        "stated_as": facts.stated_as,
+        **{
+            name: "".join(f"   {text}\n" for text in getattr(facts, name))
+            for name in ("sentences", "accuracy")
         },
     }
-    return "\n".join(yaml_lines(entry)) + "\n"
+
+
+def _filled(name: str, facts: Facts) -> str:
+    """Return a template of YAML: texts are quoted as in JSON."""
+    words = _words(facts)
+    quoted = {key: json.dumps(text, ensure_ascii=False)[1:-1] for key, text in words.items()}
+    return _templates()[name].format_map(quoted | {"parameters": words["parameters"]})
+
+
+@cache
+def _templates() -> dict[str, str]:
+    return tomllib.loads(TEMPLATES.read_text(encoding="utf-8"))
+
+
+def registry_entry(facts: Facts) -> str:
+    """Return an entry of the registry of deployments of differential privacy, as YAML; status Draft, tier 2."""
+    return _filled("registry", facts)
 
 
 def sims_text(facts: Facts) -> str:
     """Return the headings of SIMS/ESMS 2.0 as text: those that the folder knows, the others left to the office."""
-    stated = ", ".join(f"{name} at most {number_up(value)}" for name, value in facts.stated.items())
-    known: dict[int, tuple[str, ...]] = {
-        3: (
-            f"{facts.warned}Data description: a {facts.kind}; {facts.covers}.",
-            f"Statistical unit: {PrivacyUnit.read(facts.unit).record}.",
-            f"Reference area: {facts.region or OPEN}.",
-            f"Classification: {', '.join(facts.classes) or OPEN}.",
-            f"Sector, population, coverage in time: {OPEN}.",
-        ),
-        5: (
-            f"Data set {facts.data_set or OPEN}; its reference date: {OPEN}. Last line of the ledger: {facts.date}.",
-        ),
-        7: (
-            f"Policy: {OPEN}.",
-            f"Data treatment: differential privacy, {stated}; exact {facts.stated_as} {facts.loss}.",
-            *facts.sentences,
-            f"Published without noise: {'; '.join(facts.exact) or 'nothing, apart from public facts'}.",
-        ),
-        13: (
-            *facts.accuracy,
-            f"The noise is {facts.noise}.",
-            f"Errors of coverage, response and processing, which are not in these numbers: {OPEN}.",
-        ),
-        15: (facts.coherence, f"Comparability with other statistics and over time: {OPEN}."),
-        18: (
-            f"Source data: the confidential data set {facts.data_set or OPEN}.",
-            f"Data compilation: {facts.made}",
-            f"Data validation: topdown {facts.engine}; certificate SHA-256 {facts.certificate_sha256}.",
-            f"Collection, imputation and editing before that: {OPEN}.",
-        ),
-    }
-    lines = [f"{facts.title or facts.id}", "Headings of SIMS/ESMS 2.0", ""]
-    for number, heading in enumerate(SIMS, start=1):
-        lines += [
-            f"{number}. {heading}",
-            *(f"   {text}" for text in known.get(number, (f"{OPEN.capitalize()}.",))),
-            "",
-        ]
-    return "\n".join(lines)
-
-
-SIMS = (
-    "Contact",
-    "Metadata update",
-    "Statistical presentation",
-    "Unit of measure",
-    "Reference period",
-    "Institutional mandate",
-    "Confidentiality",
-    "Release policy",
-    "Frequency of dissemination",
-    "Accessibility and clarity",
-    "Quality management",
-    "Relevance",
-    "Accuracy and reliability",
-    "Timeliness and punctuality",
-    "Coherence and comparability",
-    "Cost and burden",
-    "Data revision",
-    "Statistical processing",
-    "Comment",
-)
+    return _templates()["sims"].format_map(_words(facts))
 
 
 def dcat_catalogue(facts: Facts) -> str:
@@ -399,7 +336,7 @@ def dcat_catalogue(facts: Facts) -> str:
         "contactPoint": {"@type": "vcard:Contact", "fn": facts.contact or OPEN}
         | ({"hasEmail": f"mailto:{mail[0]}"} if mail else {}),
         "accessLevel": "public",
-        "rights": f"Published without noise: {'; '.join(facts.exact) or 'nothing, apart from public facts'}.{rights}",
+        "rights": f"Published without noise: {_words(facts)['without_noise']}.{rights}",
         **({"license": address} if address else {}),
         **({"spatial": facts.region} if facts.region else {}),
         "distribution": [
@@ -418,29 +355,12 @@ def dcat_catalogue(facts: Facts) -> str:
 
 def citation_file(facts: Facts) -> str:
     """Return CITATION.cff of a release, whose author is the office."""
-    licence = {}
+    text = _filled("citation", facts)
     if re.match(r"https?://", facts.licence):
-        licence = {"license-url": facts.licence}
-    elif re.fullmatch(r"[A-Za-z0-9]+([-.][A-Za-z0-9]+)+", facts.licence):
-        licence = {"license": facts.licence}
-    cited = {
-        "cff-version": "1.2.0",
-        "type": "dataset",
-        "message": f"{facts.warned}Cite these data as below.",
-        "title": facts.title or facts.id,
-        "authors": [{"name": facts.agency or OPEN}],
-        "version": facts.id,
-        "date-released": facts.date,
-        "abstract": f"A {facts.kind}: {facts.covers}. {facts.sentences[0]}",
-        "identifiers": [
-            {
-                "type": "other",
-                "value": f"sha256:{facts.certificate_sha256}",
-                "description": "SHA-256 of certificate.json",
-            }
-        ],
-    }
-    return "\n".join(yaml_lines(cited | licence)) + "\n"
+        return f"{text}license-url: {json.dumps(facts.licence, ensure_ascii=False)}\n"
+    if re.fullmatch(r"[A-Za-z0-9]+([-.][A-Za-z0-9]+)+", facts.licence):
+        return f"{text}license: {json.dumps(facts.licence)}\n"
+    return text
 
 
 EXPORTS: dict[str, Callable[[Facts], str]] = {
@@ -452,34 +372,10 @@ EXPORTS: dict[str, Callable[[Facts], str]] = {
 """Name of a catalogue, and what writes the text for it."""
 
 
-class _Number(str):
-    """A decimal that YAML reads as a number."""
-
-
 def number_up(value: str) -> str:
     """Write a number with six digits, rounded up, as plain decimals.
 
     >>> number_up("1/3"), number_up("1e-10")
     ('0.333334', '0.0000000001')
     """
-    return _Number(format(Decimal(significant(Fraction(value), 6, up=True)), "f"))
-
-
-def yaml_lines(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Yield the lines of a mapping as YAML: texts quoted as in JSON, lists of texts or of mappings."""
-    for key, inner in value.items():
-        if isinstance(inner, Mapping):
-            yield f"{indent}{key}:"
-            yield from yaml_lines(inner, indent + "  ")
-        elif isinstance(inner, list):
-            yield f"{indent}{key}:"
-            for one in inner:
-                lines = list(yaml_lines(one)) if isinstance(one, Mapping) else [_scalar(one)]
-                yield f"{indent}  - {lines[0]}"
-                yield from (f"{indent}    {line}" for line in lines[1:])
-        else:
-            yield f"{indent}{key}: {_scalar(inner)}"
-
-
-def _scalar(value: object) -> str:
-    return value if isinstance(value, _Number) else json.dumps(value, ensure_ascii=False)
+    return format(Decimal(significant(Fraction(value), 6, up=True)), "f")

@@ -31,7 +31,7 @@ from topdown.output_paths import new_folder, refuse_filled, refuse_release
 from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
 from topdown.plan.preparation import load_context
 from topdown.plan.public_tables import read_area_names, read_unions
-from topdown.practice.simulation import DEFAULT_SEED, check_replicates, open_simulation_of_release
+from topdown.practice.simulation import DEFAULT_SEED, check_replicates, open_simulation
 from topdown.privacy.exact_values import threshold
 from topdown.publish.release_certificate import stamps
 from topdown.publish.release_tables import PERSONS
@@ -343,7 +343,7 @@ def interval(
     columns = intervals_of_unions(context, asked, unions, rows, told[: len(unions)], chance)
     errors = None
     if replicates:
-        simulation = open_simulation_of_release(folder, context)
+        simulation = open_simulation(context, folder)
         errors = _expected_errors(simulation, asked, unions, replicates, workers)
     answers, found = _intervals_of_rows(asked, rows, columns, errors), []
     for i, union in enumerate(unions):

@@ -52,14 +52,7 @@ def verify_and_solve(release: Path, *, workers: ExecutorChoice = 1, report: Repo
     """Check a release from its files alone, and solve it again from its measurements.
 
     Guarantees: writes nothing; the result does not depend on the number of workers. Cost: the solve stage, in time
-    and memory; up to twice its time where tables differ.
-
-    Args:
-        release: the folder that holds manifest.json.
-        workers: processes for sections and for solving, or "ray" for solving.
-
-    Raises:
-        ConfigError: C230-C234 Ray.
+    and memory; up to twice its time where tables differ. Arguments and errors as `topdown.verify`.
     """
     result = verify(
         release,

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         Replicate,
         Simulation,
         open_simulation,
-        open_simulation_of_release,
         open_truth,
     )
     from topdown.practice.tune_shares import (

@@ -324,22 +324,14 @@ def audit_by_runs(
     at_least: int = LEAST_PAIRS,
     report: Report = silent,
 ) -> RunsAudited:
-    """Run the code that draws a release on pairs of made-up neighbours, and compare what it shows with the claim.
+    """Run the code that draws a release on pairs of made-up neighbours: see `topdown.audit_runs`.
 
-    Opens no records and spends nothing. A claim that is refuted is wrong, but for `false_alarm`; one that is not may be
-    wrong too.
+    A claim that is refuted is wrong, but for `false_alarm`; one that is not may be wrong too.
 
     Args:
-        context: plan and public facts; of an extension, its own step is audited, on areas and answers that the
-            release it extends leaves open.
-        runs: on each data set of each pair, 1,000 to 10,000,000.
-        delta: where epsilon is stated.
+        context: of an extension, its own step is audited, on areas and answers that its base leaves open.
         false_alarm: probability at most that any true claim fails.
         at_least: pairs, where there are so many.
-        report: told as pairs are looked for, and after every pair.
-
-    Raises:
-        ConfigError: A051 too few or too many runs, A052 no pair.
 
     Cost: about 1 CPU second for 10^5 runs on a pair of four levels and two queries.
     """

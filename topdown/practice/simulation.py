@@ -66,21 +66,13 @@ from topdown.workers import workers_with
 def open_truth(
     path: Path | MemoryTable, context: PublicContext, reason: str = "", form: RecordsForm = PLAIN_FORM
 ) -> tuple[Origin, truth_Truth]:
-    """Read the records a simulation takes for true.
+    """Read the records a simulation takes for true: see `topdown.simulate`.
 
     Args:
-        path: a table, as file or in memory, or the folder of a release, whose microdata are read.
-        context: plan and public facts; the records must meet its rules.
         reason: why the table is public; needed where it is neither marked nor a release.
         form: columns of a table; those of a release are known.
 
-    Returns:
-        where they come from, without a digest if they are in memory, and the records.
-
-    Raises:
-        ConfigError: C121 the records are not known to be made up or public, C122 they are a simulation's.
-        DataError: they are not of this schema and geography, or break a rule.
-        InfeasibleError: exact statistics exclude each other.
+    Returns: where they come from, without a digest if they are in memory, and the records.
     """
     table, parts = path, list[Path]()
     if isinstance(path, MemoryTable):
@@ -213,43 +205,27 @@ class Simulation:
 
 
 def open_simulation(
-    prepared: PreparedRun, truth: Path | MemoryTable, *, seed: int = DEFAULT_SEED, truth_is_public: str = ""
+    plan: PreparedRun | PublicContext,
+    truth: Path | MemoryTable,
+    *,
+    seed: int = DEFAULT_SEED,
+    truth_is_public: str = "",
 ) -> Simulation:
     """Return what draws the noise of a plan on made-up or public records and solves, as often as it is asked.
 
     Guarantees: nothing confidential is opened and nothing charged, because the truth is shown to be made up or
-    public first; the same seed gives the same replicates on the same library versions; nothing is written.
+    public first; nothing is written. Arguments and errors as `topdown.simulate`.
 
     Args:
-        prepared: run file, plan and public facts; its own records are not read.
-        truth: a table marked by `topdown synth`, the folder of a published release, or a public table or one in memory.
-        seed: any integer.
-        truth_is_public: why an unmarked table is public, at least three words.
-
-    Raises:
-        ConfigError: C121 the truth is not known to be made up or public, C097 the plan extends a release.
-        DataError, InfeasibleError: as `open_truth`.
+        plan: of a run, whose records it is said how to read; or as read from the folder of a release.
+        truth: as in `topdown.simulate`; that folder for its released records.
 
     Cost: the set-up; then the draws and the solve of one release a replicate.
     """
-    return _opened(prepared.context, truth, seed, truth_is_public, records_form(prepared.run))
-
-
-def open_simulation_of_release(release: Path, context: PublicContext) -> Simulation:
-    """Return a simulation of a published release's own plan that takes the released records for true.
-
-    Args:
-        release: its folder. context: as read from it.
-
-    Raises:
-        ConfigError: C121 it does not pass its verification, C097 it extends another.
-    """
-    return _opened(context, release, DEFAULT_SEED, "", PLAIN_FORM)
-
-
-def _opened(
-    context: PublicContext, truth: Path | MemoryTable, seed: int, reason: str, form: RecordsForm
-) -> Simulation:
+    if isinstance(plan, PublicContext):
+        context, form = plan, PLAIN_FORM
+    else:
+        context, form = plan.context, records_form(plan.run)
     if context.support is not None:
         raise ConfigError(
             "a plan that extends a release cannot be simulated yet",
@@ -257,7 +233,7 @@ def _opened(
             fix="simulate the plan of its base release",
         )
     SimulationBits(seed)  # refuses what is no seed before anything is read
-    origin, read = open_truth(truth, context, reason, form)
+    origin, read = open_truth(truth, context, truth_is_public, form)
     leaves = read.leaves.whole()
     if isinstance(truth, MemoryTable):  # no file to name it by
         origin = replace(origin, sha256=records_sha256(leaves))

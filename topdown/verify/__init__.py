@@ -11,7 +11,6 @@ from topdown.lazy import lazy_face
 from topdown.verify.run_checks import (
     CheckedContent,
     verify,
-    verify_choice,
     verify_content,
     verify_measured,
     verify_planned,

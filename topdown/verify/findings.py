@@ -37,8 +37,6 @@ class Findings:
         n_failed: units that failed; at least 1 if there is a finding.
         counts: other numbers, by what they count.
         seconds: to be added to what the check itself takes.
-        name, text: of the check and what it says, where it says that itself.
-
     """
 
     n_checked: int = 0
@@ -48,8 +46,6 @@ class Findings:
     seconds: float = 0
     kept: list[Finding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    name: str = ""
-    text: str = ""
 
     @property
     def ok(self) -> bool:

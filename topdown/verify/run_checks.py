@@ -130,7 +130,7 @@ def kinds_of(session: Session) -> frozenset[str]:
 
 
 def verify(release: Path, each: EachSection = sections_in_order, tell: Tell = tell_nobody) -> VerifyResult:
-    """Check a release from its files alone.
+    """Check a release or a choice from its files alone.
 
     Guarantees: reads nothing outside `release`, follows no symlink, writes nothing, and returns a result for
     every check whatever the files hold. Records, sums, budgets and noise parameters are compared in integers and
@@ -209,17 +209,6 @@ def verify_measured(release: Path) -> VerifyResult:
 def verify_privacy(release: Path) -> CheckResult:
     """Check only what the certificate of a release states about privacy."""
     return run_check(_session(release), "privacy", check_privacy)
-
-
-def verify_choice(folder: Path) -> VerifyResult:
-    """Check a choice from its files alone; reads nothing outside the folder, whatever it holds.
-
-    Args:
-        folder: what `topdown select` wrote.
-
-    Returns: one result a check, in order.
-    """
-    return _run_all(_session(folder), CHECKS)
 
 
 def _session(folder: Path, each: EachSection = sections_in_order) -> Session:

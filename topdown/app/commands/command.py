@@ -14,7 +14,6 @@ from typing import Any
 
 import click
 
-from topdown import __version__
 from topdown.app.screens.console import Screen
 from topdown.file_names import checked_path
 
@@ -282,20 +281,6 @@ def _screen_options(json_option: bool) -> list[Option]:
             help="When to use colour.",
         ),
     ]
-
-
-def version_option(program: str) -> Callable[[Any], Any]:
-    """Return the option --version of a program."""
-
-    def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-        del param
-        if value:
-            click.echo(f"{program} {__version__}")
-            ctx.exit(0)
-
-    return click.option(
-        "--version", is_flag=True, expose_value=False, is_eager=True, callback=show, help="Print the version."
-    )
 
 
 def can_ask(screen: Screen) -> bool:

@@ -19,7 +19,8 @@ from typing import Any
 
 import click
 
-from topdown.app.commands.command import HelpContext, StoppedRun, said_when_stopped, version_option
+from topdown import __version__
+from topdown.app.commands.command import HelpContext, StoppedRun, said_when_stopped
 from topdown.app.screens.console import Screen, mute_stream, run_program, write_or_drop
 from topdown.app.screens.error_screen import as_topdown, show_error
 from topdown.errors import EXIT_INTERRUPTED, SPEND_NOTE, InternalError, TopdownError
@@ -62,7 +63,9 @@ class Program:
             context_settings={"help_option_names": ["-h", "--help"]},
         )
         listed.package, listed.sections = self.package, self.commands
-        group: click.Group = version_option(self.name)(listed)
+        group: click.Group = click.version_option(
+            __version__, prog_name=self.name, message="%(prog)s %(version)s", help="Print the version."
+        )(listed)
         return group
 
     def main(self, argv: Sequence[str] | None = None) -> int:

@@ -278,14 +278,10 @@ _CHANGES_SHOWN = 20
 def show_changes(screen: Screen, found: list[ChangedValue], *, everything: bool) -> None:
     """Write the changes with their symbols: + new, - gone, ~ other value."""
     for change in found if everything else found[:_CHANGES_SHOWN]:
-        if change.old is None:
-            screen.say(Span("+", "ok"), " ", bold(change.key), f" {change.new}", indent=2, hang=6)
-        elif change.new is None:
-            screen.say(Span("-", "fail"), " ", bold(change.key), f" {change.old}", indent=2, hang=6)
-        else:
-            screen.say(
-                Span("~", "warn"), " ", bold(change.key), f" {change.old} -> {change.new}", indent=2, hang=6
-            )
+        gone = Span("~", "warn") if change.new is not None else Span("-", "fail")
+        sign = Span("+", "ok") if change.old is None else gone
+        values = " -> ".join(value for value in (change.old, change.new) if value is not None)
+        screen.say(sign, " ", bold(change.key), f" {values}", indent=2, hang=6)
     if not everything and len(found) > _CHANGES_SHOWN:
         screen.say(dim(f"({len(found) - _CHANGES_SHOWN} more; --details shows them)"), indent=4)
 

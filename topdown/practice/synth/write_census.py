@@ -143,13 +143,10 @@ def synth_run_text(
     ignore: tuple[str, ...] = (),
     already: Fraction = Fraction(0),
 ) -> str:
-    """Return the text of run.toml.
+    """Return the text of run.toml, beside which the tables lie.
 
     Args:
-        out: where the run file will be; the tables lie beside it.
-        chosen: schema, settings and rules.
         release_id: id of the release and of its data set.
-        tree: levels and lengths of geocodes.
         title: added to the title.
         ignore: columns of the tables that this run does not read.
         already: room under the limit of the ledger for the release that extends this one; one for the release that
@@ -233,27 +230,14 @@ def synth(
     levels: tuple[str, ...] = (),
     release_id: str = "made-up",
 ) -> SynthResult:
-    """Make up a census and write persons.csv.gz with its mark, blocks.csv.gz and run.toml into a folder.
+    """Make up a census and write persons.csv.gz with its mark, blocks.csv.gz and run.toml: see `topdown.synth`.
 
     Where the schema extends another one, base.toml is written too; both run files read the same tables. Where no
-    settings belong to the schema, settings.toml and invariants.toml are written by rule.
-
-    The same arguments give the same tables on every machine. The records meet the invariants; the public
-    columns agree with the records. Nobody in it is real, and the state code 99 does not exist.
+    settings belong to the schema, settings.toml and invariants.toml are written by rule. The records meet the
+    invariants; the public columns agree with the records. The state code 99 does not exist.
 
     Args:
-        out: folder, made if absent; files of the same names are replaced.
-        people: records, 1 to 2^31 - 1.
-        schema: bundled name, or path of a schema file.
-        seed: nonnegative; another seed, another census.
-        settings: bundled name or path; chosen by the schema if empty.
         invariants: bundled name or path; if empty, the profile's for its own settings, else those the settings name.
-        levels: level names, root first; those of the settings below "us" if empty. "county:10000000" gives the
-            first county ten million residents.
-        release_id: id of the release and data set in run.toml.
-
-    Raises:
-        ConfigError: a file or argument is wrong.
 
     Cost: about 1.3 s and 4 MB a million people of schema pl94.
     """
