@@ -238,7 +238,9 @@ def prices_down(
 def exchange_gain(noisy: IntTable, w: Ints, first_child: Ints, counts: IntTable) -> tuple[int, int]:
     """Return (largest gain of moving one unit between siblings, pairs of places compared).
 
-    A gain of 0 or less at every inner node and between the roots proves optimality (pgsr.md 2.2, step 4).
+    A gain of 0 or less at every inner node and between the roots proves optimality (pgsr.md 2.2, step 4). Of a size,
+    `add` is by how much one unit more below a node raises the cost at least, `take` by how much one fewer lowers it
+    at most.
     """
     n_sizes, n_nodes = noisy.shape[0], noisy.shape[1]
     n_inner = first_child.shape[0] - 1

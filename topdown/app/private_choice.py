@@ -41,7 +41,7 @@ MOST_CHARACTERS = 40
 _UNSTARTED = {"choice", "public", "selection.json.tmp"}
 Asked = Literal["sites", "order", "frequent"]
 """Which k candidates cover many records; all candidates in an order that soon covers everybody; frequent answers."""
-_TAKES = {  # words of each question, and whether they are needed
+_TAKES = {  # arguments of each question, and whether they are needed
     "sites": {"candidates": True, "k": True, "radius": False, "centres": False, "per": False, "most": False},
     "order": {"candidates": True, "radius": False, "centres": False, "most_records": False},
     "frequent": {"query": True, "level": False, "cap": False, "more_than": False},
@@ -182,11 +182,11 @@ def select(
         DataError: a public table breaks a rule.
         TypeError: a float as epsilon.
     """
-    words = Words(
+    arguments = QuestionArguments(
         candidates=candidates, radius=radius, centres=centres, k=k, per=per, most=most,
         most_records=most_records, query=tuple(query), level=level, cap=cap, more_than=more_than,
     )  # fmt: skip
-    _check_words(question, words)
+    _check_arguments(question, arguments)
     asked = rational(epsilon, "epsilon")
     if len(str(asked)) > MOST_CHARACTERS:
         raise ConfigError("epsilon has too many digits", code="C191", fix="give one such as 1/2")
@@ -199,11 +199,11 @@ def select(
         )
     prepared = planned.prepared
     plan = subsampling(asked, prepared.plan.neighbours)
-    wanted = _question_of(prepared, question, words, plan)
+    wanted = _question_of(prepared, question, arguments, plan)
     return PlannedChoice(ChoiceRequest(prepared, wanted, asked, plan, planned.records))
 
 
-class Words(TypedDict):
+class QuestionArguments(TypedDict):
     """What a question was given; see `select`."""
 
     candidates: PathText | ArrowTable | None
@@ -219,14 +219,14 @@ class Words(TypedDict):
     more_than: int | None
 
 
-def _check_words(question: str, words: Words) -> None:
+def _check_arguments(question: str, arguments: QuestionArguments) -> None:
     if question not in _TAKES:
         raise ConfigError(
             f"there is no question {question!r}", code="C005", fix=f"ask one of: {', '.join(_TAKES)}"
         )
     takes = _TAKES[question]
     given = {
-        name for name, value in words.items() if value is not None and not (name == "query" and not value)
+        name for name, value in arguments.items() if value is not None and not (name == "query" and not value)
     }
     wrong = [f"takes no {name}" for name in sorted(given - set(takes))]
     wrong += [f"needs {name}" for name, needed in takes.items() if needed and name not in given]
@@ -279,12 +279,14 @@ def select_check() -> SelectionCheck:
     return SelectionCheck(holds=all(row.holds for row in rows), ratios=rows)
 
 
-def _question_of(prepared: PreparedRun, asked: Asked, words: Words, plan: Subsampling) -> Question:
+def _question_of(
+    prepared: PreparedRun, asked: Asked, arguments: QuestionArguments, plan: Subsampling
+) -> Question:
     context = prepared.context
     geography = context.geography
     if asked == "frequent":
-        level = geography.root.name if words["level"] is None else words["level"]
-        names = words["query"]
+        level = geography.root.name if arguments["level"] is None else arguments["level"]
+        names = arguments["query"]
         if level not in geography.level_names or len(set(names)) < len(names):
             raise ConfigError(
                 "frequent answers need queries, each once, and a level of the run",
@@ -292,9 +294,9 @@ def _question_of(prepared: PreparedRun, asked: Asked, words: Words, plan: Subsam
                 fix=f"give queries of the schema, and one of: {', '.join(geography.level_names)}",
             )
         queries = [context.plan.query(name) for name in names]
-        cap = 1 if words["cap"] is None else words["cap"]
-        return questions.frequent_question(queries, geography, level, cap, words["more_than"] or 0, plan)
-    radius, centres = words["radius"], words["centres"]
+        cap = 1 if arguments["cap"] is None else arguments["cap"]
+        return questions.frequent_question(queries, geography, level, cap, arguments["more_than"] or 0, plan)
+    radius, centres = arguments["radius"], arguments["centres"]
     if (radius is None) != (centres is None) or not (radius is None or radius > 0):
         raise ConfigError(
             "a radius above 0 and a table of centres belong together",
@@ -302,9 +304,9 @@ def _question_of(prepared: PreparedRun, asked: Asked, words: Words, plan: Subsam
             fix="give both, or neither",
         )
     within = None if radius is None or centres is None else Within(radius, records_source(centres, "centres"))
-    table = records_source("" if words["candidates"] is None else words["candidates"], "candidates")
-    found = read_candidates(table, geography, words["per"], within, prepared.run.input.ignore)
+    table = records_source("" if arguments["candidates"] is None else arguments["candidates"], "candidates")
+    found = read_candidates(table, geography, arguments["per"], within, prepared.run.input.ignore)
     if asked == "order":
-        return questions.order_question(found, geography, words["most_records"], plan)
-    most = 1 if words["most"] is None else words["most"]
-    return questions.sites_question(found, geography, words["k"] or 0, plan, words["per"], most)
+        return questions.order_question(found, geography, arguments["most_records"], plan)
+    most = 1 if arguments["most"] is None else arguments["most"]
+    return questions.sites_question(found, geography, arguments["k"] or 0, plan, arguments["per"], most)

@@ -180,6 +180,11 @@ def _root_information(model: UniformDeviations, spread: Floats) -> tuple[Floats,
 
 
 def _sweep_up(model: UniformDeviations, shares: Sequence[Floats]) -> _SweptLevel:
+    """Return the covariances V of the tree estimate of every level.
+
+    With I what a level's own answers tell: Sig = (I + K)^-1 of what its subtree tells, where K = (sum of the children's
+    Sig)^-1 is what the levels below tell of an area. Then down: V = Sig + Sig (K V K - K) Sig, K and V of the parent.
+    """
     own = _information(model, shares)
     spread, beyond = [regular_inverse(own[-1])], []
     for depth in range(len(own) - 1, 0, -1):
@@ -217,7 +222,12 @@ def _measured(
 
 
 def _sweep_down(model: UniformDeviations, swept: _SweptLevel, back: list[Floats]) -> list[Floats]:
-    """Return derivatives by shares from those by covariances of all levels."""
+    """Return derivatives by shares from those by covariances V of all levels, `back`, which is changed.
+
+    Each formula of `_sweep_up` in reverse: first those of V, from the leaves to the root, then those of K and Sig from
+    the root to the leaves. `of_spread` and `of_beyond` gather derivatives by Sig and K; the derivative by the matrix
+    of which Sig or K is the inverse is minus that by the inverse, between two inverses.
+    """
     last = len(back) - 1
     of_spread = [np.zeros_like(sig) for sig in swept.spread]
     of_beyond = [np.zeros_like(k) for k in swept.beyond]
