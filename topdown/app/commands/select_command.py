@@ -20,7 +20,7 @@ from topdown.app.screens.text_layout import FAIL, OK, Column, bold
 from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
-    from topdown.app.private_choice import Asked, Words
+    from topdown.app.private_choice import Asked, QuestionArguments
     from topdown.formats.choice_documents import SelectionResult
     from topdown.measure import ChoiceRequest
 
@@ -83,7 +83,7 @@ def select_command(
     yes: bool,
     resume: bool,
     again: bool,
-    **options: Unpack[Words],
+    **options: Unpack[QuestionArguments],
 ) -> int:
     """Make a private choice from the records and charge it to the ledger.
 
