@@ -49,7 +49,8 @@ def is_same_file(one: Path, other: Path) -> bool:
 
 
 def refuse_inside(folder: Path, option: str, needed: Iterable[Path]) -> None:
-    """Refuse an output folder that holds, or would hold, a file the command needs (ConfigError C132)."""
+    """Refuse an output folder in a release, or that would hold a file the command needs (ConfigError C132)."""
+    refuse_release(folder, option)
     place = folder.resolve()
     for path in needed:
         if path.resolve().is_relative_to(place):
@@ -80,8 +81,8 @@ def names_in_run(out: Path, needed: Iterable[Path], *, resume: bool) -> list[str
 
 
 def refuse_release(target: Path, option: str) -> None:
-    """Refuse a file inside a folder that holds a release (ConfigError C132)."""
-    for folder in target.resolve().parents[:3]:
+    """Refuse a file or folder inside a folder that holds a release (ConfigError C132)."""
+    for folder in target.resolve().parents:
         if _document_type(folder / "manifest.json").endswith(".manifest") or (
             (folder / "measurements").is_dir() and (folder / "plan.json").exists()
         ):
@@ -105,7 +106,8 @@ def is_filled(folder: Path) -> bool:
 
 
 def refuse_filled(out: Path) -> None:
-    """Refuse a folder that is not new or empty (ConfigError C085)."""
+    """Refuse a folder that is not new or empty (ConfigError C085), or lies inside a release (C132)."""
+    refuse_release(out, "--out")
     if is_filled(out):
         raise ConfigError(
             f"{out} exists and is not an empty folder", code="C085", fix="give --out a new folder"
@@ -123,6 +125,7 @@ def new_folder(target: Path, *, beside_others: bool = False) -> Iterator[Path]:
         beside_others: it may be a folder with other files: the files written get their names in it one after the other,
             tables before the run files that name them, and replace what is there.
     """
+    refuse_release(target, "the folder to write")
     inside = beside_others and target.is_dir()
     part = target / ".unfinished" if inside else target.with_name(f".{target.name[:100]}.unfinished")
     shutil.rmtree(part, ignore_errors=True)

@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -276,3 +277,23 @@ def test_progress_without_room_is_dropped():
         progress(Event("measure", done, 1, "land"))
     progress.close()
     assert progress.where == "after measure"
+
+
+@pytest.mark.parametrize("depth", ["", "deep/er/still/"])
+def test_no_folder_is_made_inside_a_release(topdown, toy, release, tmp_path, depth):
+    """A release in the folder of another was charged, and broke that one: verify finds files that it does not list."""
+    made = Path(shutil.copytree(release, tmp_path / "made"))
+    run, inside = toy(tmp_path / "toy"), made / depth / "more"
+    before = sorted(made.rglob("*"))
+    for command in (
+        ("generate", run, "--yes"),
+        ("resolve", made, "--name", "a", "--targets", "tree"),
+        ("simulate", run, "--truth", made),
+        ("tables", made),
+        ("synth", run),
+        ("demo",),
+    ):
+        said = topdown(*command, "--out", inside, "--json").document
+        assert (said["code"], str(made) in said["text"]) == ("C132", True), command
+    assert sorted(made.rglob("*")) == before
+    assert topdown("plan", run, "--json").document["ledger"]["charged"] == {}

@@ -27,7 +27,7 @@ from topdown.formats.accuracy_documents import (
 from topdown.formats.strict_toml import exact_text
 from topdown.inputs import MemoryTable
 from topdown.measure.released import read_open_microdata
-from topdown.output_paths import new_folder, refuse_filled, refuse_release
+from topdown.output_paths import new_folder, refuse_filled
 from topdown.plan.planning import LEAST_COVERAGE, MOST_COVERAGE
 from topdown.plan.preparation import load_context
 from topdown.plan.public_tables import read_area_names, read_unions
@@ -103,7 +103,6 @@ def tables(
     """
     folder, target = path_of(release, "release"), path_of(out, "out")
     require_release(folder)
-    refuse_release(target, "--out")
     refuse_filled(target)
     context = load_context(folder)
     plan = context.plan

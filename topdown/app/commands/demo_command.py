@@ -19,7 +19,7 @@ from topdown.app.screens.figures import accuracy_lines
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import bold
 from topdown.errors import EXIT_OK, ConfigError
-from topdown.output_paths import is_filled
+from topdown.output_paths import is_filled, refuse_release
 from topdown.progress import Event
 from topdown.resources import bundled_root
 
@@ -117,6 +117,7 @@ def prepare_folders(out: Path, schema: str = "pl94") -> Path:
     Raises:
         ConfigError: C085 if a folder is there that no demo made.
     """
+    refuse_release(out, "--out")
     source = out.with_name(out.name + "-input")
     mark = source / "DEMO.txt"
     mine = mark.is_file() and not source.is_symlink() and mark.read_text(encoding="utf-8") == DEMO_MARK

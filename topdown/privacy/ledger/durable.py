@@ -229,7 +229,8 @@ def disk_errors(folder: Path) -> Iterator[None]:
             f"cannot write {where}: {error.strerror or type(error).__name__}",
             code="D050",
             file=where,
-            fix="make room or correct the rights, then go on with --resume; what is whole is kept",
+            fix="make room or correct the rights, then run the same command again; where it spent something or was "
+            "begun before, with --resume: what is whole is kept",
         )
         for note in getattr(error, "__notes__", ()):
             refusal.add_note(note)

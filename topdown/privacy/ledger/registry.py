@@ -407,7 +407,7 @@ def is_newest(path: Path, book: Book, folder: Path | None = None, disk: Disk = R
                 f"knows record {found.mark.records - 1}: what would be stated leaves out what was charged since",
                 code="B061",
                 file=str(path),
-                fix=f"use the ledger itself: {found.ledger_path}",
+                fix=f"use the ledger itself: --ledger {found.ledger_path}",
             ) from None
         return True
     if folder is not None:
