@@ -12,13 +12,13 @@ from fractions import Fraction
 
 import pytest
 
+from tests.helpers.optimal_runs import error_costs
 from topdown.optimal_noise import (
     Absolute,
     CompactLP,
     NoiseRequest,
     Promise,
     Square,
-    error_costs,
     linear_programs,
     optimal_law,
 )

@@ -1,6 +1,9 @@
 """Run files of mechanism "optimal", made of those of another mechanism."""
 
 import re
+from fractions import Fraction
+
+from topdown.optimal_noise import ErrorLoss
 
 
 def optimal(text: str, epsilon: str = "4", delta: str = "1/100000", limit: str = "1/20000") -> str:
@@ -16,3 +19,8 @@ def optimal(text: str, epsilon: str = "4", delta: str = "1/100000", limit: str =
     text = text.replace(budget, f'epsilon = "{epsilon}"\ndelta = "{delta}"', 1)
     text = re.sub(r'\nrho_limit = "[^"]*"', '\nepsilon_limit = "9"', text, count=1)
     return text.replace("[ledger]\n", f'[ledger]\ndelta_limit = "{limit}"\n', 1)
+
+
+def error_costs(loss: ErrorLoss, radius: int) -> tuple[Fraction, ...]:
+    """Return the loss of -radius .. radius."""
+    return tuple(map(loss.at, range(-radius, radius + 1)))

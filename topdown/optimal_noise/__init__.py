@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         Promise,
         Square,
         TableLoss,
-        error_costs,
         factor_below,
         parse_loss,
     )

@@ -139,8 +139,6 @@ class CompactLP:
         limits: (factor, delta) pairs, kept all at once; factor is a rational in the place of e^epsilon.
         pad: padded cells at either end.
         mirror: look for laws that are their own mirror image only; loses nothing where the costs are.
-        falling: masses may not rise away from the middle; needs mirror.
-        outside: cost of one more place for mass, past every row; None for no such place.
     """
 
     costs: tuple[Fraction, ...]
@@ -148,16 +146,12 @@ class CompactLP:
     limits: tuple[tuple[Fraction, Fraction], ...]
     pad: int = 0
     mirror: bool = False
-    falling: bool = False
-    outside: Fraction | None = None
 
     def __post_init__(self) -> None:
         if self.n_shifts < 1 or self.pad < 0 or len(self.costs) <= 2 * self.pad or not self.limits:
             raise ValueError("A program needs a shift, a limit, and a cell inside its padding.")
         if self.mirror and self.costs != self.costs[::-1]:
             raise ValueError("Costs that are not their own mirror image may have no mirrored best law.")
-        if self.falling and not self.mirror:
-            raise ValueError("Masses fall away from the middle of a mirrored law only.")
 
     @property
     def n_cells(self) -> int:
@@ -193,7 +187,7 @@ class CompactLP:
 
     @cached_property
     def program(self) -> LinearProgram:
-        """The program: columns are masses, excesses, outside; rows bound excesses, then their sums, then falling."""
+        """The program: columns are masses and excesses; rows bound excesses, then their sums."""
         zero, one, minus = Fraction(0), Fraction(1), Fraction(-1)
         against = [-factor for factor, _ in self.limits]
         n_inner, first = len(self.inner), self.n_masses
@@ -208,20 +202,14 @@ class CompactLP:
         for k, (number, _) in enumerate(product(range(len(self.limits)), self.shifts)):
             start = first + k * n_inner
             rows.append((tuple((c, one) for c in range(start, start + n_inner)), self.limits[number][1]))
-        if self.falling:
-            rows += [(((c, one), (c + 1, -one)), Fraction(0)) for c in range(self.n_masses - 1)]
         masses = [Fraction(0)] * self.n_masses
         times = [Fraction(0)] * self.n_masses
         for cell, cost in enumerate(self.costs):
             place = min(cell, self.n_cells - 1 - cell) if self.mirror else cell
             masses[place] += cost
             times[place] += 1
-        total = list(enumerate(times))
-        all_costs = [*masses, *[Fraction(0)] * len(self.excesses)]
-        if self.outside is not None:
-            total.append((len(all_costs), one))
-            all_costs.append(self.outside)
-        return LinearProgram(tuple(all_costs), tuple(rows), ((tuple(total), one),))
+        all_costs = (*masses, *[Fraction(0)] * len(self.excesses))
+        return LinearProgram(all_costs, tuple(rows), ((tuple(enumerate(times)), one),))
 
     def masses(self, solution: Sequence[Number]) -> tuple[Number, ...]:
         """Return the mass of each cell, from the columns of a solution."""

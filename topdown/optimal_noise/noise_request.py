@@ -147,11 +147,6 @@ class TableLoss:
         return self.values[error + n]
 
 
-def error_costs(loss: ErrorLoss, radius: int) -> tuple[Fraction, ...]:
-    """Return the loss of -radius .. radius."""
-    return tuple(loss.at(error) for error in range(-radius, radius + 1))
-
-
 def parse_loss(text: str) -> ErrorLoss:
     """Read l1, l2, pinball:OVER:UNDER or table:V,V,V:LEFT:RIGHT, as `name` of a loss writes it.
 

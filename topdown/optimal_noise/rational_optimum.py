@@ -119,12 +119,12 @@ def rational_optimum(lp: CompactLP, near: FloatSolution) -> RationalOptimum:
     """Return the optimum of the program in rationals.
 
     Args:
-        lp: without `falling` and `outside`.
+        lp: the program.
         near: a solution of it at a corner, in floats.
 
     Raises: NotExactError if the floats do not single out an optimum.
     """
-    at = _face(lp, near)
+    at = _Face(lp, near)
     masses, gaps = _checked_masses(at)
     try:
         on_excess, on_sum, level = at.dual(gaps)
@@ -145,14 +145,8 @@ def rational_masses(lp: CompactLP, near: FloatSolution) -> tuple[Fraction, ...]:
 
     Args and errors as for `rational_optimum`.
     """
-    masses, _ = _checked_masses(_face(lp, near))
+    masses, _ = _checked_masses(_Face(lp, near))
     return lp.masses([_fraction(m) for m in masses])
-
-
-def _face(lp: CompactLP, near: FloatSolution) -> _Face:
-    if lp.falling or lp.outside is not None:
-        raise ValueError("Only programs of excesses and sums are solved in rationals.")
-    return _Face(lp, near)
 
 
 def _checked_masses(at: _Face) -> tuple[list[Rational], list[Rational]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -214,7 +214,6 @@ class CellProgram:
         n_shifts: the sensitivity in cell widths.
         epsilon, delta: of the guarantee.
         pad: cells at either end that events do not range over.
-        outside: cost of mass that no row sees; None for none.
     """
 
     costs: tuple[Fraction, ...]
@@ -223,7 +222,6 @@ class CellProgram:
     epsilon: Fraction
     delta: Fraction
     pad: int = 0
-    outside: Fraction | None = None
 
     @property
     def mirror(self) -> bool:
@@ -240,10 +238,9 @@ class CellProgram:
             NoSolutionError: X050, no law on these cells keeps the guarantee.
         """
         limits = ((factor_below(self.epsilon), self.delta * (1 - spare)),)
-        unit = max([*self.costs, self.outside or Fraction(0)]) or Fraction(1)
+        unit = max(self.costs) or Fraction(1)
         costs = tuple(cost / unit for cost in self.costs)
-        outside = None if self.outside is None else self.outside / unit
-        program = CompactLP(costs, self.n_shifts, limits, self.pad, self.mirror, outside=outside)
+        program = CompactLP(costs, self.n_shifts, limits, self.pad, self.mirror)
         solution = solve_linear_program(program.program)
         n, parts = len(program.inner), _UNIT * (1 + self.mirror)
         found: list[Multiplier] = []
@@ -494,11 +491,9 @@ def lower_by_cells(question: RealQuestion, loss: RealLoss, inner: range) -> Frac
     Raises:
         NoSolutionError, ConfigError: as `upper_law`.
     """
-    width, pad = question.width, question.cells
-    line = question.line(lambda i: loss.infimum(i * width, (i + 1) * width), inner, pad)
-    low, high = (inner.start - pad) * width, (inner.stop + pad) * width
-    beyond = min(loss.infimum(None, low), loss.infimum(high, None))
-    _, multipliers = replace(line, outside=beyond).solve()
+    width = question.width
+    line = question.line(lambda i: loss.infimum(i * width, (i + 1) * width), inner, question.cells)
+    _, multipliers = line.solve()
 
     def least(_: int, start: int | None, end: int | None) -> Fraction:
         return loss.infimum(*(None if x is None else x * width for x in (start, end)))

@@ -27,14 +27,13 @@ MOST_RECORDS = 10**12
 FAILING = Fraction(1, 20)
 
 
-def thresholds(items: int, most_records: int, plan: Subsampling, failing: Fraction = FAILING) -> list[int]:
+def thresholds(items: int, most_records: int, plan: Subsampling) -> list[int]:
     """Return the public thresholds of `cover_order`: rate x most records, halved down to what noise alone may reach.
 
-    At the last one an item that covers nothing new is accepted with probability `failing` / items at most.
+    At the last one an item that covers nothing new is accepted with probability `FAILING` / items at most.
     """
     check_count(most_records, MOST_RECORDS, "the public bound on the number of records")
-    check_share(failing, "failing")
-    least = max(1, least_exponent(plan.base, items / failing))
+    least = max(1, least_exponent(plan.base, items / FAILING))
     found, threshold = [], int(plan.rate * most_records)
     while threshold > least:
         found.append(threshold)

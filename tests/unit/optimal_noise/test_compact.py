@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from tests.helpers.optimal_runs import error_costs
 from topdown.errors import ConfigError
 from topdown.optimal_noise import (
     ABSOLUTE,
@@ -24,7 +25,6 @@ from topdown.optimal_noise import (
     Pinball,
     Square,
     TableLoss,
-    error_costs,
     lower_bound,
     solve_linear_program,
     worst_at,
@@ -82,17 +82,6 @@ def test_several_limits_at_once() -> None:
     assert max(each) < both - 1e-6
 
 
-def test_falling_masses_cost_more() -> None:
-    """The best law for sensitivity 2 at epsilon 3, delta 0.3 rises on its way outwards: .18757 against .19017."""
-    limits = ((E1**3, Fraction(3, 10)),)
-    free, falling = (
-        solve_linear_program(CompactLP(error_costs(Absolute(), 12), 2, limits, 0, True, fall).program)
-        for fall in (False, True)
-    )
-    assert pytest.approx(free.value, abs=5e-6) == 0.18757
-    assert pytest.approx(falling.value, abs=5e-6) == 0.19017
-
-
 def test_padding_only_lowers() -> None:
     """Rows over padded cells would make a lower bound of a problem with truncated support: infeasible here."""
     costs_of = [Fraction(max(abs(2 * i + 1) - 1, 0), 8) for i in range(-5, 5)]
@@ -100,13 +89,6 @@ def test_padding_only_lowers() -> None:
     assert solve_linear_program(lp.program).value < 0.25
     with pytest.raises(NoSolutionError):
         solve_linear_program(CompactLP(tuple(costs_of[4:-4]), 4, ((E1, Fraction(1, 5)),)).program)
-
-
-def test_one_place_outside_takes_mass() -> None:
-    """Without it, a lower bound for a loss that falls far out would be above what a law attains."""
-    limits = ((E1, TENTH),)
-    lp = CompactLP(error_costs(Absolute(), 3), 1, limits, 1, outside=Fraction(0))
-    assert solve_linear_program(lp.program).value == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +99,6 @@ def test_one_place_outside_takes_mass() -> None:
         {"pad": 4},
         {"limits": ()},
         {"mirror": True, "costs": error_costs(Pinball(Fraction(1), Fraction(2)), 3)},
-        {"falling": True},
     ],
 )
 def test_impossible_programs_are_refused(broken: dict[str, object]) -> None:

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import pytest
 
+from tests.helpers.optimal_runs import error_costs
 from topdown.errors import CertificateError, ConfigError, InternalError
 from topdown.optimal_noise import (
     LAW_BITS,
@@ -20,7 +21,6 @@ from topdown.optimal_noise import (
     Square,
     TableLoss,
     certified_lower_bound,
-    error_costs,
     exp_bounds,
     optimal_law,
     solve_linear_program,
