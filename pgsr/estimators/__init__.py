@@ -27,7 +27,14 @@ if TYPE_CHECKING:
         relaxed_histograms,
         tree_optimum,
     )
-    from pgsr.estimators.kernels_intervals import fit_neighbours, fit_siblings, fit_tails
+    from pgsr.estimators.kernels_intervals import (
+        Adapted,
+        adapt_to_region,
+        fit_adapted,
+        fit_neighbours,
+        fit_siblings,
+        fit_tails,
+    )
     from pgsr.estimators.kernels_isotonic import exceeds, fit_tree_rows, isotonic_rows, isotonic_rows_real
     from pgsr.estimators.kernels_paths import (
         PathBuffers,

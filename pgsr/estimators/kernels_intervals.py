@@ -1,15 +1,26 @@
-"""Kernels of intervals: how far counts vary about what is expected, and intervals around them.
+"""Kernels of intervals: what is expected of counts, how far they vary about it, and intervals around them.
 
 Intervals are made of the mean and variance of each count; see `count_intervals.py`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import erf, erfc, exp, floor, pi, pow, sqrt
 
 import numpy as np
 
-from topdown.arrays import Floats, FloatsOut, FloatTable, Ints, IntTable, IntTableOut, SingleTable, Whole
+from topdown.arrays import (
+    Floats,
+    FloatsOut,
+    FloatTable,
+    Ints,
+    IntsOut,
+    IntTable,
+    IntTableOut,
+    SingleTable,
+    Whole,
+)
 
 NOT_RULED_OUT: float = 1e-3
 """Variance of a number of groups from which on its interval also holds where there is a group at all."""
@@ -24,7 +35,13 @@ UNEVEN: float = 0.05
 """Mean relative variance, before any data, of a size's number of groups beside neighbouring sizes of the region; set on
 made-up data."""
 NEAR: float = 1.2
-"""Of `kernels_paths.py`: sizes are averaged over this factor."""
+"""Neighbouring sizes are averaged over this factor."""
+MIXED_IN: float = 0.2
+"""Part of the expected density that is averaged over neighbouring sizes."""
+BLOCK: float = 6.0
+LEAST_BLOCK: float = 10.0
+"""Groups that a block of sizes expects: in noise scales, and at least."""
+LEAST_FACTOR: float = 0.02
 OF_ALL: float = 0.5
 """Part of the mean of a ratio, before the data of its size, that comes from all sizes; set on made-up data."""
 PASSES: Whole = 3
@@ -244,6 +261,238 @@ def fit_siblings(
                 by_chance = noise + due * (1.0 - share) + share * share * spread[g, c]
                 weigh(c, (own - due) * (own - due), by_chance, apart[r] * due * due, out[c], above, below)
         likely_ratios(above, below, usual, 0.0, out)
+
+
+def smooth_density(tails: Floats, out: FloatsOut) -> None:
+    """Fill groups a size, averaged over the sizes from five sixths to six fifths of each."""
+    n = tails.shape[0] - 1
+    for c in range(n):
+        a = min(int((c + 1) / NEAR), c)
+        b = min(int((c + 1) * NEAR) + 1, n)
+        out[c] = max((tails[a] - tails[b]) / (b - a), 0.0)
+
+
+def density_variance(of_tails: Floats, out: FloatsOut) -> None:
+    """Fill the variance of what `smooth_density` makes of tail counts of such variances."""
+    n = of_tails.shape[0] - 1
+    for c in range(n):
+        a = min(int((c + 1) / NEAR), c)
+        b = min(int((c + 1) * NEAR) + 1, n)
+        out[c] = (of_tails[a] + of_tails[b]) / ((b - a) * (b - a))
+
+
+@dataclass(eq=False, repr=False)
+class Adapted:
+    """What a region expects after its own answers, by size; see `adapt_to_region`.
+
+    Args:
+        expected: number of groups.
+        left: part of how a block's rates differ from the parent's by which they still differ from the expected ones.
+        of_noise: variance of the expected number by the noise of its block.
+        learned: covariance of its noise and that of the region's own number, in variances of one answer.
+    """
+
+    expected: FloatsOut
+    left: FloatsOut
+    of_noise: FloatsOut
+    learned: FloatsOut
+
+
+def expect_share(tails: Floats, density: Floats, share: float, out: FloatsOut) -> None:
+    """Fill the numbers of groups that a region expects: its share of its parent's, some averaged over sizes.
+
+    Args:
+        tails, density: of the parent; see `smooth_density`.
+        share: of the region in its groups.
+        out: filled.
+    """
+    n = out.shape[0]
+    for c in range(n):
+        number: float = max(tails[c] - tails[c + 1], 0.0)
+        out[c] = share * ((1.0 - MIXED_IN) * number + MIXED_IN * density[c]) + 1e-4 / n
+
+
+def adapt_to_region(before: Floats, reference: Ints, scale: float, out: Adapted) -> None:
+    """Multiply what a region expects, in blocks of sizes, by how far its own answers differ from it.
+
+    A block expects several noise scales of groups. The ratio of its own number to the expected one is shrunk to 1 by
+    the variance of such ratios, beyond noise, over the blocks of the region.
+
+    Args:
+        before: expected numbers, of the parent.
+        reference: steady tail counts of the region [size + 1].
+        scale: of the noise of one answer.
+        out: filled.
+    """
+    n = before.shape[0]
+    out.expected[:] = before
+    out.left[:] = 1.0
+    out.of_noise[:] = 0.0
+    out.learned[:] = 0.0
+    whole: float = 0.0
+    for c in range(n):
+        whole += before[c]
+    need, noise = max(BLOCK * scale, LEAST_BLOCK), 4.0 * scale * scale
+    most = min(int(whole / need), n)
+    if most < 2:
+        return
+    edge: IntsOut = np.zeros(most + 1, dtype=np.int64)
+    sums: FloatsOut = np.zeros(most)
+    off: FloatsOut = np.zeros(most)
+    edge[0] = n
+    run: float = 0.0
+    k: Whole = 0
+    for c in range(n - 1, -1, -1):
+        run += before[c]
+        if run >= need and k < most - 1:
+            sums[k], edge[k + 1] = run, c
+            k += 1
+            run = 0.0
+    sums[k], edge[k + 1] = run, 0
+    above: float = 0.0
+    below: float = 0.0
+    for i in range(k + 1):
+        off[i] = reference[edge[i + 1]] - reference[edge[i]] - sums[i]
+        above += off[i] * off[i] - noise - sums[i]
+        below += sums[i] * sums[i]
+    phi = max(above / below, 0.0)
+    if phi == 0.0:
+        return
+    for i in range(k + 1):
+        if sums[i] > 0.0:
+            signal = phi * sums[i] * sums[i]
+            weight = signal / (signal + noise)
+            ratio: float = max(1.0 + weight * (off[i] / sums[i]), LEAST_FACTOR)
+            for c in range(edge[i + 1], edge[i]):
+                part = weight * before[c] / sums[i]
+                out.left[c], out.of_noise[c] = 1.0 - weight, part * part * noise
+                out.expected[c] *= ratio
+    trace_noise(before, reference, edge, sums, off, k, phi, below, noise, out.learned)
+
+
+def trace_noise(
+    before: Floats,
+    reference: Ints,
+    edge: Ints,
+    sums: Floats,
+    off: Floats,
+    last_block: Whole,
+    phi: float,
+    below: float,
+    noise: float,
+    learned: FloatsOut,
+) -> None:
+    """Add how the noise of a size's own number moves what is expected of it, by Stein's formula.
+
+    An own number is the difference of two answers. A block reads tail counts at its two edges, each the mean of answers
+    that isotonic regression pools, and none where it was cut at 0 or at all groups: both answers move it alike unless
+    the pool ends between them. The tail counts of edges in one pool move together, and the variance of ratios with
+    them.
+
+    Args:
+        before, reference, learned: see `adapt_to_region`.
+        edge, sums, off: of blocks, from the largest sizes on: where they begin and end, their expected number, and how
+            far their own is beyond it.
+        last_block: position of the last.
+        phi: variance of ratios; `below` is its denominator.
+        noise: variance of a block's own number.
+    """
+    n = before.shape[0]
+    j: Whole = 1
+    while j <= last_block:
+        value = reference[edge[j]]
+        first, end, m = edge[j], edge[j] + 1, j
+        while end < n and reference[end] == value:
+            end += 1
+        while first > 1 and reference[first - 1] == value:
+            first -= 1
+        while m < last_block and edge[m + 1] >= first:
+            m += 1
+        if 0 < value < reference[0]:
+            each: float = 1.0 / (end - first)
+            of_phi: float = 2.0 * (off[j - 1] - off[m]) / below * each
+            inside, below_it = end - 1, first - 1
+            learned[inside] += moved_by(before[inside], sums[j - 1], off[j - 1], each, phi, of_phi, noise)
+            learned[below_it] -= moved_by(before[below_it], sums[m], off[m], -each, phi, of_phi, noise)
+        j = m + 1
+
+
+def moved_by(
+    before: float, whole: float, off: float, more: float, phi: float, of_phi: float, noise: float
+) -> float:
+    """Return the derivative of what a size expects, by that of its block's own number and of the variance of ratios."""
+    signal = phi * whole * whole
+    weight = signal / (signal + noise)
+    if whole <= 0.0 or 1.0 + weight * (off / whole) <= LEAST_FACTOR:
+        return 0.0
+    of_weight = noise * whole * whole / ((signal + noise) * (signal + noise))
+    return before / whole * (weight * more + off * of_weight * of_phi)
+
+
+def fit_adapted(
+    answers: IntTable,
+    columns: Ints,
+    totals: Ints,
+    parent: Ints,
+    apart: Floats,
+    tails: FloatTable,
+    spread: FloatTable,
+    steady: IntTable,
+    unlike: Floats,
+    level: Ints,
+    scale: float,
+    out: FloatsOut,
+) -> None:
+    """Fill, per size, the relative variance of rates that regions' blocks of sizes do not tell.
+
+    An adapted number follows its block: of how rates differ from the parent's a part is left, whose square is in
+    proportion to the variance left. The rest of the squared differences from adapted numbers, less noise and twice its
+    covariance with them, is of sizes that differ from their block.
+
+    Args:
+        answers, columns, totals, parent, apart, tails, spread, level: see `fit_siblings`.
+        steady: tail counts that regions are adapted to, [node][size + 1].
+        unlike: relative variance about the parent's numbers; the mean of what is fitted before any data.
+        scale: of the noise of one answer; its variance is 2 scale^2.
+        out: filled.
+    """
+    n = answers.shape[1]
+    variance = 2.0 * scale * scale
+    above: FloatsOut = np.zeros(n + 1)
+    below: FloatsOut = np.zeros(n + 1)
+    density: FloatsOut = np.zeros(n)
+    before: FloatsOut = np.zeros(n)
+    adapted = Adapted(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n))
+    out[:] = unlike
+    for _ in range(PASSES):
+        above[:] = 0.0
+        below[:] = 0.0
+        smoothed: Whole = -1
+        for r in range(level[0], level[1]):
+            g = parent[r]
+            if totals[r] <= 0 or totals[r] == totals[g]:
+                continue
+            share = totals[r] / totals[g]
+            if g != smoothed:
+                smooth_density(tails[g], density)
+                smoothed = g
+            expect_share(tails[g], density, share, before)
+            adapt_to_region(before, steady[r], scale, adapted)
+            stop = n if columns[r] == n else columns[r] - 1
+            for c in range(stop):
+                kept = adapted.left[c] * adapted.left[c]
+                if kept == 1.0:
+                    continue
+                noise = variance if c in (0, n - 1) else 2.0 * variance
+                own = (totals[r] if c == 0 else answers[r, c]) - (answers[r, c + 1] if c + 1 < n else 0)
+                due: float = adapted.expected[c]
+                off_by: float = before[c] - share * max(tails[g, c] - tails[g, c + 1], 0.0)
+                unit = apart[r] * before[c] * before[c]
+                by_chance = noise + due * (1.0 - share) + share * share * spread[g, c] + off_by * off_by
+                by_chance += adapted.of_noise[c] + kept * unlike[c] * unit
+                square = (own - due) * (own - due) + 2.0 * variance * adapted.learned[c]
+                weigh(c, square, by_chance, (1.0 - kept) * unit, out[c], above, below)
+        likely_ratios(above, below, unlike, 0.0, out)
 
 
 def fit_neighbours(

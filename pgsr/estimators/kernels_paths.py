@@ -31,12 +31,6 @@ SURPRISE: float = 1e-6
 """Prior weight of one unexpected group of a size; of j of them, in proportion to 1 / j^2."""
 FAINT: float = 1e-7
 MOST_JUMP: Whole = 2048
-NEAR: float = 1.2
-MIXED_IN = 0.2
-"""Part of the expected density that is averaged over neighbouring sizes."""
-BLOCK: float = 6.0
-LEAST_BLOCK: float = 10.0
-LEAST_RATIO: float = 0.02
 USUAL_RATIO: float = 0.25
 USUAL_WEIGHT: float = 8.0
 ALMOST_ALIKE: float = 0.02
@@ -480,66 +474,6 @@ def moments(
         first += p * i
         second += p * i * i
     mean[c], variance[c] = lo + first, max(second - first * first, 0.0)
-
-
-def smooth_density(tails: Floats, out: FloatsOut) -> None:
-    """Fill groups a size, averaged over the sizes from five sixths to six fifths of each."""
-    n = tails.shape[0] - 1
-    for c in range(n):
-        a = min(int((c + 1) / NEAR), c)
-        b = min(int((c + 1) * NEAR) + 1, n)
-        out[c] = max((tails[a] - tails[b]) / (b - a), 0.0)
-
-
-def density_variance(of_tails: Floats, out: FloatsOut) -> None:
-    """Fill the variance of what `smooth_density` makes of tail counts of such variances."""
-    n = of_tails.shape[0] - 1
-    for c in range(n):
-        a = min(int((c + 1) / NEAR), c)
-        b = min(int((c + 1) * NEAR) + 1, n)
-        out[c] = (of_tails[a] + of_tails[b]) / ((b - a) * (b - a))
-
-
-def adapt_to_region(expected: FloatsOut, reference: Ints, scale: float) -> None:
-    """Multiply the expected numbers of a region, in blocks of sizes, by how far its own answers differ from them.
-
-    A block expects several noise scales of groups. The ratio of its own number to the expected one is shrunk to 1 by
-    the variance of such ratios, beyond noise, over the blocks of the region.
-    """
-    n = expected.shape[0]
-    whole: float = 0.0
-    for c in range(n):
-        whole += expected[c]
-    need, noise = max(BLOCK * scale, LEAST_BLOCK), 4.0 * scale * scale
-    most = min(int(whole / need), n)
-    if most < 2:
-        return
-    edge: IntsOut = np.zeros(most + 1, dtype=np.int64)
-    sums: FloatsOut = np.zeros(most)
-    edge[0] = n
-    run: float = 0.0
-    k: Whole = 0
-    for c in range(n - 1, -1, -1):
-        run += expected[c]
-        if run >= need and k < most - 1:
-            sums[k], edge[k + 1] = run, c
-            k += 1
-            run = 0.0
-    sums[k], edge[k + 1] = run, 0
-    above: float = 0.0
-    below: float = 0.0
-    for i in range(k + 1):
-        own = reference[edge[i + 1]] - reference[edge[i]]
-        above += (own - sums[i]) * (own - sums[i]) - noise - sums[i]
-        below += sums[i] * sums[i]
-    phi = max(above / below, 0.0)
-    for i in range(k + 1):
-        own = reference[edge[i + 1]] - reference[edge[i]]
-        signal = phi * sums[i] * sums[i]
-        if sums[i] > 0.0:
-            ratio = max(1.0 + signal / (signal + noise) * (own / sums[i] - 1.0), LEAST_RATIO)
-            for c in range(edge[i + 1], edge[i]):
-                expected[c] *= ratio
 
 
 def fit_alikeness(

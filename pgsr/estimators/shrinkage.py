@@ -23,7 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgsr.estimators.cumulative import TreeLeastSquares, smoothed, track
-from pgsr.estimators.kernels_intervals import fit_neighbours, fit_siblings, fit_tails
+from pgsr.estimators.kernels_intervals import (
+    Adapted,
+    adapt_to_region,
+    density_variance,
+    expect_share,
+    fit_adapted,
+    fit_neighbours,
+    fit_siblings,
+    fit_tails,
+    smooth_density,
+)
 from pgsr.estimators.kernels_isotonic import (
     block_precision,
     excess_of_siblings,
@@ -34,13 +44,9 @@ from pgsr.estimators.kernels_isotonic import (
     share_cells,
 )
 from pgsr.estimators.kernels_paths import (
-    MIXED_IN,
     PathBuffers,
-    adapt_to_region,
-    density_variance,
     fit_alikeness,
     path_posterior,
-    smooth_density,
     steady_tails,
     weigh_large,
 )
@@ -461,8 +467,10 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
     spread, heard = np.empty((tree.n_nodes, n)), np.zeros((tree.n_nodes, n), dtype=np.float32)
     ratio, of_paths = np.full((tree.n_nodes, n), UNKNOWN, dtype=np.float32), np.empty(n)
     smooth: list[SmoothPrior] = []
-    density, of_density, alike, unlike = np.empty(n), np.empty(n), np.full(n, 4.0), np.empty(n)
-    usual = np.empty(n)
+    density, of_density, alike, unlike = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    usual, within, before = np.empty(n), np.empty(n), np.empty(n)
+    told = np.empty((4, n))
+    adapted = Adapted(told[0], told[1], told[2], told[3])
     of_rates = rates_apart(tree, totals)
     clustering, buffers = 0.0, PathBuffers(np.empty(16 * n), np.empty(16 * n))
     for level in range(tree.n_levels):
@@ -476,6 +484,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             fit_alikeness(*of_siblings, mean, bounds, scale, alike)
             fit_tails(*of_siblings, of_rates, mean, variance, bounds, answers.variance(level), usual)
             fit_siblings(*of_siblings, of_rates, mean, spread, usual, bounds, answers.variance(level), unlike)
+            fit_adapted(*of_siblings, of_rates, mean, spread, steady, unlike, bounds, scale, within)
         else:
             fit_neighbours(*own, mean, bounds, answers.variance(level), unlike)
         if level > 0:
@@ -484,27 +493,23 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             if totals[r] == 0:
                 mean[r] = variance[r] = spread[r] = 0.0
                 continue
-            if level == 0:
-                smooth_density(mean[0], density)
-                expected = density + 0.5 / n
-            else:
-                up = tree.parent[r]
-                smooth_density(mean[up], density)
-                share = totals[r] / totals[up]
-                numbers = np.maximum(mean[up, :-1] - mean[up, 1:], 0.0)
-                expected = share * ((1.0 - MIXED_IN) * numbers + MIXED_IN * density) + 1e-4 / n
-                off_by = MIXED_IN * share * (density - numbers)
-                if from_parent:
-                    adapt_to_region(expected, steady[r], scale)
-                else:
-                    smooth_density(mean[r], density)
-                    expected, alike[:] = density + 1e-4 / n, 1.0
-            # Variance of counts about the prior's means, and of these: the parent's numbers and how far the prior is
-            # off them, or smoothed own ones.
+            # `likely` is the variance of counts about the prior's means, `of_prior` that of these: the parent's numbers
+            # and how far the prior is off them, or smoothed own ones.
             if from_parent:
-                likely = (1.0 - share) * expected + of_rates[r] * unlike * expected * expected
+                up = tree.parent[r]
+                share = totals[r] / totals[up]
+                smooth_density(mean[up], density)
+                expect_share(mean[up], density, share, before)
+                adapt_to_region(before, steady[r], scale, adapted)
+                expected, left, of_noise = told[:3]
+                rates = within + left * left * (unlike - within)
+                likely = (1.0 - share) * expected + of_rates[r] * rates * before * before + of_noise
+                off_by = before - share * np.maximum(mean[up, :-1] - mean[up, 1:], 0.0)
                 of_prior = share * share * spread[up] + off_by * off_by
             else:
+                smooth_density(mean[r], density)
+                expected = density + (1e-4 if level > 0 else 0.5) / n
+                alike[:] = 1.0 if level > 0 else 4.0
                 likely = expected + unlike * expected * expected
                 density_variance(variance[r], of_density)
                 of_prior = of_density

@@ -215,6 +215,90 @@ def ratios_of_siblings(
     return ratios_by_integration(seen, usual, 0.0)
 
 
+def adapted_by_blocks(before: Floats, tails: Floats, scale: float) -> list[tuple[float, float, float]]:
+    """Return, per size, what a region expects after its own tail counts, what is left, and the variance by noise.
+
+    Args:
+        before: expected numbers, of the parent.
+        tails: of the region [size + 1], whole or not.
+        scale: of the noise of one answer.
+    """
+    need, noise = max(6 * scale, 10.0), 4 * scale**2
+    most, blocks, some = min(int(before.sum() / need), len(before)), [], []
+    for c in range(len(before) - 1, -1, -1):
+        some.insert(0, c)
+        if before[some].sum() >= need and len(blocks) < most - 1:
+            blocks.append(some)
+            some = []
+    empty, blocks = not some, [b for b in [*blocks, some] if b]
+    off = [tails[b[0]] - tails[b[-1] + 1] - before[b].sum() for b in blocks]
+    squares = sum(before[b].sum() ** 2 for b in blocks)
+    # A last block without sizes counts as one that shows less than its noise.
+    above = sum(d**2 - noise - before[b].sum() for d, b in zip(off, blocks, strict=True)) - empty * noise
+    variance = above / squares
+    made = [(float(x), 1.0, 0.0) for x in before]
+    for d, b in zip(off, blocks, strict=True) if most > 1 and variance > 0 else ():
+        due = float(before[b].sum())
+        weight = 1 / (1 + noise / (variance * due**2))
+        for c in b:
+            share = before[c] / due
+            made[c] = (before[c] * max(1 + weight * d / due, 0.02), 1 - weight, (weight * share) ** 2 * noise)
+    return made
+
+
+def learned_by_steps(before: Floats, steady: Ints, scale: float) -> list[float]:
+    """Return, per size, how what it expects changes with its own number: small steps of both answers, sum of effects.
+
+    A step of an answer moves the tail counts that it is pooled with, those of the same value, each by the mean.
+    """
+    step, n = 1e-5, len(before)
+
+    def effect(answer: int, size: int) -> float:
+        if not 0 < answer < n or steady[answer] in (0, steady[0]):
+            return 0.0
+        pool = (steady == steady[answer]) & (np.arange(n + 1) % n > 0)
+        up, down = (steady + sign * step * pool / pool.sum() for sign in (1, -1))
+        expected = [adapted_by_blocks(before, tails, scale)[size][0] for tails in (up, down)]
+        return (expected[0] - expected[1]) / (2 * step)
+
+    return [effect(c, c) - effect(c + 1, c) for c in range(n)]
+
+
+def ratios_of_adapted(
+    answers: Answers,
+    apart: Floats,
+    tails: Floats,
+    spread: Floats,
+    steady: Ints,
+    unlike: list[float],
+    level: int,
+) -> list[float]:
+    """Return, per size, how rates vary beyond what blocks of sizes tell; see `fit_adapted` and `ratios_of_siblings`."""
+    tree, totals, n = answers.tree, answers.totals, answers.noisy.shape[1]
+    variance, seen = answers.variance(level), []
+    for r in range(*tree.columns(level).indices(tree.n_nodes)):
+        g = tree.parent[r]
+        if totals[r] in (0, totals[g]):
+            continue
+        share, scale = totals[r] / totals[g], sqrt(variance / 2)
+        numbers = np.maximum(tails[g, :-1] - tails[g, 1:], 0.0)
+        near = [(min(int((c + 1) / 1.2), c), min(int((c + 1) * 1.2) + 1, n)) for c in range(n)]
+        smooth = np.array([max(tails[g, a] - tails[g, b], 0.0) / (b - a) for a, b in near])
+        before = share * (0.8 * numbers + 0.2 * smooth) + 1e-4 / n
+        tail, learned = [totals[r], *answers.noisy[r, 1:], 0], learned_by_steps(before, steady[r], scale)
+        made = adapted_by_blocks(before, steady[r], scale)
+        for c in range(n if answers.choice.columns[r] == n else answers.choice.columns[r] - 1):
+            due, left, of_noise = made[c]
+            if left == 1.0:
+                continue
+            unit = apart[r] * before[c] ** 2
+            by_chance = variance * (1 if c in (0, n - 1) else 2) + due * (1 - share) + share**2 * spread[g, c]
+            by_chance += (before[c] - share * numbers[c]) ** 2 + of_noise + left**2 * unlike[c] * unit
+            square = (tail[c] - tail[c + 1] - due) ** 2 + 2 * variance * learned[c]
+            seen.append((c, square, by_chance, (1 - left**2) * unit))
+    return ratios_by_integration(seen, unlike, 0.0)
+
+
 def ratios_of_neighbours(answers: Answers, tails: Floats, level: int) -> list[float]:
     """Return, per size, how numbers of groups vary about the mean of neighbouring sizes; see `ratios_of_siblings`."""
     n, seen = answers.noisy.shape[1], []

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
-from math import lgamma
+from math import lgamma, sqrt
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pgsr import Budget, Sizes, tree_of
 from pgsr.estimators import (
     CLUSTERED,
+    Adapted,
     Answers,
     ColumnsAndRows,
     Differences,
@@ -20,6 +21,7 @@ from pgsr.estimators import (
     Siblings,
     SmoothPrior,
     TreeLeastSquares,
+    adapt_to_region,
     add_up_known,
     all_answers,
     best_linear,
@@ -28,6 +30,7 @@ from pgsr.estimators import (
     constrained_estimate,
     estimate,
     exact_answers,
+    fit_adapted,
     fit_differences,
     fit_neighbours,
     fit_siblings,
@@ -50,10 +53,13 @@ from pgsr.level_noise import NoiseSource, calibrate
 from pgsr.synthetic_groups import synthesize
 from pgsr.vectors import ADAPTIVE, measure_exactly
 from tests.oracles.group_sizes import (
+    adapted_by_blocks,
     best_linear_counts,
     clustering_by_regions,
     covariance_of_siblings,
+    learned_by_steps,
     path_posterior_by_enumeration,
+    ratios_of_adapted,
     ratios_of_neighbours,
     ratios_of_siblings,
     ratios_of_tails,
@@ -449,8 +455,61 @@ def test_what_counts_vary_by_is_fitted_as_lists_of_squares_say(parts, n_sizes, s
     fit_siblings(noisy, *of_siblings, spread, usual, level, answers.variance(1), found)
     due = ratios_of_siblings(answers, apart, tails, spread, usual.tolist(), 1)
     assert found == pytest.approx(due, rel=1e-3, abs=2e-6)
+    steady, unlike = np.zeros((tree.n_nodes, n_sizes + 1), dtype=np.int64), found.copy()
+    for r in range(tree.n_nodes):
+        steady_tails(noisy[r], n_sizes, 0, answers.totals[r], steady[r])
+    fit_adapted(noisy, *of_siblings, spread, steady, unlike, level, sqrt(answers.variance(1) / 2), found)
+    due = ratios_of_adapted(answers, apart, tails, spread, steady, unlike.tolist(), 1)
+    assert found == pytest.approx(due, rel=1e-3, abs=2e-6)
     fit_neighbours(noisy, columns, tails, level, answers.variance(1), found)
     assert found == pytest.approx(ratios_of_neighbours(answers, tails, 1), rel=1e-3, abs=2e-6)
+
+
+@given(st.integers(2, 12), st.floats(0.5, 9.0), st.sampled_from([2.0, 30.0, 400.0]), st.integers(0, 2**32))
+@settings(deadline=None, max_examples=80)
+def test_a_region_adapts_its_prior_as_its_blocks_say(n, scale, many, seed):
+    """Blocks, weights and noise against lists; what noise moves, through pools and the variance of ratios, by steps."""
+    rng = np.random.default_rng(seed)
+    before = many * rng.gamma(0.5, 2.0, n)
+    own = rng.poisson(before * rng.gamma(2.0, 0.5, n))
+    tails = np.append(np.cumsum(own[::-1])[::-1], 0)
+    steady = np.empty(n + 1, dtype=np.int64)
+    steady_tails(tails[:-1] + np.rint(rng.laplace(0.0, scale, n)).astype(np.int64), n, 0, tails[0], steady)
+    made = np.empty((4, n))
+    adapt_to_region(before, steady, scale, Adapted(*made))
+    assert made[:3] == pytest.approx(
+        np.transpose(adapted_by_blocks(before, steady, scale)), rel=1e-9, abs=1e-12
+    )
+    assert made[3] == pytest.approx(learned_by_steps(before, steady, scale), rel=1e-4, abs=1e-5)
+
+
+def test_squared_errors_of_an_adapted_prior_are_told_by_noisy_answers():
+    """Of rates that blocks share: squares from answers are the true ones, and what is left of their variance nearly.
+
+    About the parent's numbers it is three times as large. Squares of which the covariance of noise and prior is not
+    taken away say nothing.
+    """
+    rng, scale, n, apart = np.random.default_rng(6), 20.0, 30, 0.2
+    before, noise, some = np.full(n, 45.0), 2 * scale**2, slice(1, n - 1)
+    left_over, true, from_answers, without, of_parent = np.zeros((5, n - 2))
+    for _ in range(600):
+        rates = before * np.repeat(rng.gamma(1 / apart, apart, n // 3), 3)
+        truth = rng.poisson(rates)
+        tails = np.append(np.cumsum(truth[::-1])[::-1], 0)
+        noisy = tails[:-1] + np.rint(rng.laplace(0.0, scale, n)).astype(np.int64)
+        steady, (expected, left, of_noise, learned) = np.empty(n + 1, dtype=np.int64), np.empty((4, n))
+        steady_tails(noisy, n, 0, tails[0], steady)
+        adapt_to_region(before, steady, scale, Adapted(expected, left, of_noise, learned))
+        square = (noisy[1:-1] - noisy[2:] - expected[some]) ** 2 - 2 * noise - expected[some]
+        left_over += (left**2 * apart * before**2 + of_noise)[some]
+        true += (rates - expected)[some] ** 2
+        without += square
+        from_answers += square + 2 * noise * learned[some]
+        of_parent += apart * before[some] ** 2
+    assert from_answers.sum() == pytest.approx(true.sum(), rel=0.1)
+    assert without.sum() < 0.0
+    assert true.sum() < left_over.sum() < 1.5 * true.sum()
+    assert of_parent.sum() > 2.5 * true.sum()
 
 
 @given(st.lists(st.integers(0, 900), min_size=1, max_size=7).filter(sum))
