@@ -303,8 +303,6 @@ def make_plan(
         check_shares({table.name: table.share for table in run.level}, "levels")
     with locating_errors("level"):
         _check_table_names(run, schema, geography)
-    with locating_errors("invariants"):
-        check_exact_levels(invariants, geography)
     rules = None
     if inhabited is None:  # an extension's facts are checked against its base table instead
         rules = ConstraintSystem.from_facts(schema, geography, invariants, facts)
