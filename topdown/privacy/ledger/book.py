@@ -34,13 +34,13 @@ from topdown.privacy.ledger.ledger_records import (
     Event,
     LedgerBinding,
     LimitChange,
+    LimitedRecord,
     Limits,
     Opened,
     Refund,
     TakenOver,
     from_fields,
     level_of,
-    stated_limits,
 )
 from topdown.privacy.relation import steps_between, why_not_charged
 
@@ -196,11 +196,9 @@ class Book:
         """The limits of the first record, or else of the first charge that was checked against some; every change."""
         found: list[tuple[Entry, Limits]] = []
         for entry in self.entries:
-            if isinstance(entry.event, LimitChange) or (
-                not found and isinstance(entry.event, Opened | Charge)
-            ):
-                limits = stated_limits(entry.event)
-                found += [] if limits is None else [(entry, limits)]
+            limits = entry.event.limits if isinstance(entry.event, LimitedRecord) else None
+            if limits is not None and (not found or isinstance(entry.event, LimitChange)):
+                found.append((entry, limits))
         return found
 
     @property
@@ -299,7 +297,7 @@ class Book:
         if isinstance(event, Begun | Drawn):
             return self._part_problem(event)
         if isinstance(event, LimitChange):
-            return "these are its limits already" if stated_limits(event) == self.limits else ""
+            return "these are its limits already" if event.limits == self.limits else ""
         return "" if event.reason else "whoever attests that a ledger is complete gives a reason"
 
     def _taking_problem(self, event: TakenOver) -> str:

@@ -28,7 +28,6 @@ from topdown.privacy.ledger.durable import REAL_DISK, Disk, disk_errors
 from topdown.privacy.ledger.journal import (
     Journal,
     MeasuredPart,
-    check_not_rolled_back,
     files_digest,
     forget_records,
     open_journal,
@@ -360,7 +359,7 @@ def _finish(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Prog
     """Charge, draw and commit what is not whole yet, and publish it."""
     drawn: dict[str, str] = {}
     if ledger.book.commits.get(journal.id) is None:
-        check_not_rolled_back(journal, work.parts, ledger.book, ledger.path)
+        journal.check_not_rolled_back(work.parts, ledger.book, ledger.path)
         require_same_records(journal, ledger, work.parts, work.digest, disk)
         _charge(work, journal, ledger, progress)
         exact = work.exact()

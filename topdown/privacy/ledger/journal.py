@@ -180,14 +180,25 @@ class Journal:
         for level in dict.fromkeys(part.level for part in parts):
             self._disk.sync_folder(self.folder / level)
 
-    def intents_named(self, parts: Sequence[MeasuredPart]) -> set[int]:
-        """Return the intents that files in the folder say they were drawn under."""
-        return {int(m[2]) for part in parts for name in self._names(part) if (m := _DRAWN.fullmatch(name))}
+    def check_not_rolled_back(self, parts: Sequence[MeasuredPart], book: Book, ledger: Path) -> None:
+        """Refuse a ledger without an intent that files were drawn under, or without the commit of published parts.
 
-    def is_published(self, parts: Sequence[MeasuredPart]) -> bool:
-        """Tell whether some part has its final name, which it gets only after the commit."""
+        Raises:
+            BudgetError: the ledger forgets what was spent (B008).
+        """
+        drawn = {int(m[2]) for part in parts for name in self._names(part) if (m := _DRAWN.fullmatch(name))}
+        lost = sorted(drawn - {seq for seq, intent in book.intents.items() if intent.journal == self.id})
         names = {level: set(self._disk.names(self.folder / level)) for level in {p.level for p in parts}}
-        return any(f"{part.name}.{part.ending}" in names[part.level] for part in parts)
+        # a part gets its final name only after the commit
+        is_published = any(f"{part.name}.{part.ending}" in names[part.level] for part in parts)
+        if lost or (is_published and book.commits.get(self.id) is None):
+            what = f"record {lost[0]}, under which noise" if lost else "the commit under which noise"
+            raise BudgetError(
+                f"the ledger {ledger} lacks {what} of this release was drawn",
+                code="B008",
+                file=str(ledger),
+                fix="restore the newest copy of the ledger; an older one forgets what was spent",
+            )
 
     def exact(self) -> dict[str, str]:
         """Return the SHA-256 of exact.json by its name; empty if there is no such file."""
@@ -240,24 +251,6 @@ def open_journal(folder: Path, binds: dict[str, str], disk: Disk) -> Journal | N
             fix="write to another folder; noise of one plan is never used for another",
         )
     return Journal(folder, disk, journal_id)
-
-
-def check_not_rolled_back(journal: Journal, parts: Sequence[MeasuredPart], book: Book, ledger: Path) -> None:
-    """Refuse a ledger without an intent that files were drawn under, or without the commit of published parts.
-
-    Raises:
-        BudgetError: the ledger forgets what was spent (B008).
-    """
-    known = {seq for seq, intent in book.intents.items() if intent.journal == journal.id}
-    lost = sorted(journal.intents_named(parts) - known)
-    if lost or (journal.is_published(parts) and book.commits.get(journal.id) is None):
-        what = f"record {lost[0]}, under which noise" if lost else "the commit under which noise"
-        raise BudgetError(
-            f"the ledger {ledger} lacks {what} of this release was drawn",
-            code="B008",
-            file=str(ledger),
-            fix="restore the newest copy of the ledger; an older one forgets what was spent",
-        )
 
 
 def _journal_damaged(path: Path) -> ConfigError:

@@ -58,15 +58,24 @@ class Limits:
         return " and ".join(found)
 
 
-def stated_limits(record: Opened | Charge | LimitChange) -> Limits | None:
-    """Return the limits that a record states; None if it states none: 0 where nothing is limited."""
-    if not (record.rho_limit or record.epsilon_limit):
-        return None
-    return Limits(record.rho_limit or None, record.epsilon_limit or None, record.delta_limit)
+@dataclass(frozen=True, kw_only=True)
+class LimitedRecord:
+    """A record that may state limits, or a charge those that it was checked against; 0 where nothing is limited."""
+
+    rho_limit: Fraction = Fraction(0)
+    epsilon_limit: Fraction = Fraction(0)
+    delta_limit: Fraction = Fraction(0)
+
+    @property
+    def limits(self) -> Limits | None:
+        """The limits; None if it states none (ValueError: a delta without an epsilon)."""
+        if not (self.rho_limit or self.epsilon_limit):
+            return None
+        return Limits(self.rho_limit or None, self.epsilon_limit or None, self.delta_limit)
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(LimitedRecord):
     """A choice is about to be drawn, once, from a Poisson sample of the records; its loss counts from here on.
 
     Args:
@@ -74,7 +83,7 @@ class Choice:
         neighbours: relation of records that `epsilon` is about.
         epsilon: pure differential privacy of the choice, exact, an upper bound of ln(exp_epsilon); it is the loss.
         rate, base: of the sample, and of the one-sided mechanism on it; see `exp_epsilon`.
-        attempt, covers, journal, rho_limit, epsilon_limit, delta_limit, limit_reason: as for `Intent`.
+        attempt, covers, journal, limit_reason: as for `Intent`.
     """
 
     release: str
@@ -86,9 +95,6 @@ class Choice:
     attempt: int
     covers: tuple[str, ...]
     journal: str
-    rho_limit: Fraction = Fraction(0)
-    epsilon_limit: Fraction = Fraction(0)
-    delta_limit: Fraction = Fraction(0)
     limit_reason: str = ""
     loss_name: ClassVar[LossName] = "epsilon"
     laws: ClassVar[tuple[()]] = ()
@@ -213,7 +219,7 @@ class LedgerBinding:
 
 
 @dataclass(frozen=True)
-class Opened:
+class Opened(LimitedRecord):
     """First record: which ledger this is, what its losses are about, and their limits, if they are known yet."""
 
     ledger: str
@@ -221,14 +227,11 @@ class Opened:
     data_set: str
     neighbours: str
     unit: str
-    rho_limit: Fraction = Fraction(0)
-    epsilon_limit: Fraction = Fraction(0)
-    delta_limit: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if self.version != LEDGER_VERSION:
             raise ValueError("a ledger of another version")
-        stated_limits(self)  # refuses a delta without an epsilon
+        _ = self.limits  # refuses a delta without an epsilon
 
     @property
     def binding(self) -> LedgerBinding:
@@ -237,7 +240,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Intent:
+class Intent(LimitedRecord):
     """Noise of these laws is about to be drawn; its loss counts from here on.
 
     Args:
@@ -248,7 +251,7 @@ class Intent:
         covers: names of the levels whose noise may be drawn once under this intent.
         journal: id of the measurement, so that no other folder can draw under it.
         neighbours: relation under which a change moves the counts of `laws`: one of records, or steps.
-        rho_limit, epsilon_limit, delta_limit, limit_reason: `Limits` it was checked against, filled in by the ledger.
+        limit_reason: why the limits that the ledger fills in are as they are.
     """
 
     release: str
@@ -259,9 +262,6 @@ class Intent:
     covers: tuple[str, ...]
     journal: str
     neighbours: str
-    rho_limit: Fraction = Fraction(0)
-    epsilon_limit: Fraction = Fraction(0)
-    delta_limit: Fraction = Fraction(0)
     limit_reason: str = ""
     derived: ClassVar[tuple[str, ...]] = ("loss", "delta")
 
@@ -332,17 +332,14 @@ class Attested:
 
 
 @dataclass(frozen=True)
-class LimitChange:
+class LimitChange(LimitedRecord):
     """From now on everything may cost this much together; `by` decided it, and why."""
 
     by: str
     reason: str
-    rho_limit: Fraction = Fraction(0)
-    epsilon_limit: Fraction = Fraction(0)
-    delta_limit: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if stated_limits(self) is None or not (self.by and self.reason):
+        if self.limits is None or not (self.by and self.reason):
             raise ValueError("a change of limits has limits, and a person who says why")
 
 
