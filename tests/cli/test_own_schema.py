@@ -192,6 +192,9 @@ def test_more_numbers_than_people_are_named_with_what_makes_fewer(topdown, tmp_p
     (tmp_path / "run.toml").write_text(text)
     (said,) = [w for w in topdown("plan", "run.toml", "--json").document["warnings"] if w["code"] == "C339"]
     assert "detailed at level settlement makes 5,760" in said["text"]
+    (tmp_path / "fewer.toml").write_text(text.replace("people = 300", "people = 0"))
+    other = topdown("plan", "fewer.toml", "--json")
+    assert said in other.document["warnings"], "a plan would say how many people there are"
     fewer = "sex * age_group * marital * nationality"
     assert f"{fewer} {12 * 2 * 2 * 4 * 3:,}" in said["text"]
     head, mark, last = text.rpartition("detailed = ")

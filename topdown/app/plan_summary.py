@@ -335,11 +335,8 @@ def sparse_levels(plan: Plan, people: int | None) -> list[Warned]:
     }
     level, query = max(sizes, key=lambda at: sizes[at])
     most, n_areas = sizes[level, query], plan.level(level).n_measured
-    each = (
-        f"{total / people:,.0f} for each of {people:,} people"
-        if people is not None
-        else f"more than {MOST_A_PERSON} for each unless there are {total // MOST_A_PERSON:,} people"
-    )
+    each = f"more than {MOST_A_PERSON} for each person"  # how many they are stays in the run file
+    each += f" unless there are {total // MOST_A_PERSON:,}" if people is None else ""
     text = f"{total:,} noisy numbers, {each}: most answers are noise. {query} at level {level} makes {most:,} of them"
     fewer = [f"{name} {n_areas * n:,}" for name, n in _coarser_queries(plan, query) if n_areas * n < most]
     text += f"; measured there instead would make: {', '.join(fewer)}" if fewer else ""
