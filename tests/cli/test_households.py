@@ -78,6 +78,11 @@ def test_screens_and_papers_speak_of_households_and_count_persons(topdown, land)
     assert "every other household's answers" in " ".join(readme.split())
     assert "person records in 5 block areas" in " ".join(readme.split())
     assert "differ by all records of one unit" in report
+    assert "Suspicions about all records of one unit" in report
+    assert "change of one record" not in report
+    relation = json.loads((release / "plan.json").read_text())["neighbours"]
+    presence = "a test of which of two answers they are can detect more" in report
+    assert presence == (relation == "add_remove"), "the dots are about presence, where that is the relation"
     sims = topdown("export", release, "--to", "sims", "--out", land / "sims.txt", "--force")
     assert sims.code == 0
     assert "Statistical unit: person." in (land / "sims.txt").read_text()

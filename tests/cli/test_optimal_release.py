@@ -53,6 +53,12 @@ def test_the_whole_way(topdown, land, released, check):
     assert topdown("plan", run, "--json").document["ledger"]["charged_delta"] == "1/100000"
     assert "charged so far ε 4, δ 1/100000\n" in topdown("plan", run).out.replace("\u00a0", " ")
     assert "ε 4, δ 1/100000\n" in topdown("ledger", "show", run).out.replace("\u00a0", " ")
+    for language in ("en", "de"):
+        page = land / f"{language}.html"
+        assert topdown("report", released, "--out", page, "--language", language).code == 0
+        said = re.sub("<[^>]*>", "", page.read_text())
+        assert said.count("4, delta 1/100000") == 4
+        assert "epsilon_delta" not in said
     audit = topdown("audit", released, "--json").document
     check(audit)
     assert audit["certificate_agrees"] is True

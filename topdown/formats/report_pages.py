@@ -151,10 +151,13 @@ def _privacy(c: Content) -> str:
             for i in range(len(points))
         ]
         rows = [_secret(c, f"{at}/secrets/{i}") for i in range(len(c.at(f"{at}/secrets")))]
+        about = c.of_unit("privacy.suspicions", "privacy.suspicions_unit")
+        change = c.of_unit("privacy.change", "privacy.change_unit")
+        lead = c.say("privacy.lead_presence" if c.at(f"{at}/neighbours") == "add_remove" else "privacy.lead")
         parts += [
-            f'<p class="lead">{c.say("privacy.lead")}</p>{picture(drawn)}',
-            f"<h3>{c.say('privacy.suspicions')}</h3>{table(words['columns'], tests, numbers=(0, 1))}",
-            f"<h3>{c.say('privacy.rows')}</h3>{table(words['row_columns'], rows, numbers=(2, 3, 4))}",
+            f'<p class="lead">{lead}</p>{picture(drawn)}',
+            f"<h3>{about}</h3>{table(words['columns'], tests, numbers=(0, 1))}",
+            f"<h3>{c.say('privacy.rows')}</h3>{table([change, *words['row_columns']], rows, numbers=(2, 3, 4))}",
             f'<p class="note">{c.say("privacy.row_note")}</p>',
         ]
     for delta in c.at(f"{at}/usual/epsilon") if c.has(f"{at}/usual/epsilon") else ():
@@ -166,8 +169,8 @@ def _privacy(c: Content) -> str:
     loss = {
         "unit": c.text(f"{at}/unit"),
         "relation": c.text(f"{at}/neighbours"),
-        "loss": c.number(f"{at}/loss", "text"),
-        "loss_name": c.text(f"{at}/loss_name"),
+        "loss": _with_delta(c, f"{at}/loss", f"{at}/delta"),
+        "loss_name": _of_loss(c.text(f"{at}/loss_name")),
     }
     differ = c.of_unit("privacy.one_record", "privacy.one_unit")
     parts.append(
@@ -198,9 +201,22 @@ def everything_released(c: Content, at: str) -> str:
 
 
 def _charged(c: Content, everything: str) -> str:
-    """Write the sums of what a ledger was charged for, by kind of loss."""
-    sums = c.at(f"{everything}/charged")
-    return ", ".join(f"{name} {c.number(f'{everything}/charged/{name}', 'text')}" for name in sums)
+    """Write the sums of what a ledger was charged for, by kind of loss, and of delta."""
+    at = f"{everything}/charged"
+    delta = {"epsilon_delta": f"{everything}/charged_delta"}
+    return ", ".join(
+        f"{_of_loss(name)} {_with_delta(c, f'{at}/{name}', delta.get(name, ''))}" for name in c.at(at)
+    )
+
+
+def _of_loss(name: str) -> str:
+    """Return what a number of a kind of loss is: of a pair, its epsilon."""
+    return name.removesuffix("_delta")
+
+
+def _with_delta(c: Content, loss: str, delta: str) -> str:
+    """Write a loss, and the delta beside it where there is one."""
+    return c.number(loss, "text") + (f", delta {c.number(delta, 'text')}" if delta and c.has(delta) else "")
 
 
 def _history(c: Content, everything: str) -> str:
@@ -490,8 +506,8 @@ def _made(c: Content) -> str:
 def _sign(c: Content) -> str:
     words, privacy = c.words["sign"], "certificate.json#/privacy"
     slots = {
-        "loss": c.number(f"{privacy}/loss", "text"),
-        "loss_name": c.text(f"{privacy}/loss_name"),
+        "loss": _with_delta(c, f"{privacy}/loss", f"{privacy}/delta"),
+        "loss_name": _of_loss(c.text(f"{privacy}/loss_name")),
         "protected": c.of_unit("sign.one_record", "sign.one_unit"),
         "bound": c.of_unit("sign.each_once", "sign.bounded"),
         "relation": c.text(f"{privacy}/neighbours"),
