@@ -37,6 +37,7 @@ from pgsr.vectors import Kind
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.file_names import checked_name
+from topdown.formats.common import is_answered
 from topdown.formats.strict_toml import read_toml
 from topdown.inputs import NO_TOTALS, ArrowTable, ControlTotals, MemoryTable
 from topdown.notebook import card
@@ -463,9 +464,12 @@ class PlanSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
             self.unit,
             self.total,
             {} if self.public is None else public_totals(Path(self.public), ignored),
-            Names(title=self.title, agency=self.agency, contact=self.contact, licence=self.licence),
+            Names(**{key: text for key in _NAMES if is_answered(text := getattr(self, key))}),
             self.coverage,
         )
+
+
+_NAMES = ("title", "agency", "contact", "licence")
 
 
 class RunFile(PlanSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):

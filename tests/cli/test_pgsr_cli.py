@@ -222,6 +222,16 @@ def test_compare_does_not_run_the_published_chain_on_own_data(practice, capsys):
     assert "M_c^ch as published" in out
 
 
+def test_a_blank_name_is_none(practice, capsys):
+    """A title of one blank, or an agency of a character without width, would stand as given in every paper."""
+    blank = ["--title", " ", "--agency", "\u200b", "--contact", "?", "--licence", "  "]
+    assert run_pgsr(capsys, "release", practice / "run.toml", "--yes", *blank)[0] == 0
+    readme = (practice / "release" / "README.txt").read_text()
+    assert readme.splitlines()[1] == "Numbers of groups by size"
+    assert readme.count("not stated") == 4  # one of them in the line to cite
+    assert run_pgsr(capsys, "verify", practice / "release")[0] == 0
+
+
 @pytest.mark.parametrize("arguments", [["nothing"], ["compare", "--shape", "nowhere"], ["verify", "nowhere"]])
 def test_unknown_names_are_user_errors(capsys, arguments):
     """A typing error ends with 2 and a fix, as everywhere."""
