@@ -14,7 +14,6 @@ from topdown.errors import InfeasibleError
 from topdown.solve import FixedTable, LowerBounds, gram, group_sums
 from topdown.solve.least_squares import (
     ActiveSet,
-    Cholesky,
     Dense,
     DenseStep,
     PerChild,
@@ -40,22 +39,6 @@ def even_start(problem: Problem) -> Solution:
     """Return a table with the parent's sums and no thought of anything else."""
     share = problem.sums[:, None] / np.maximum(problem.allowed.sum(axis=1, keepdims=True), 1)
     return Solution.without_multipliers(problem, np.where(problem.allowed, share, 0.0), 0)
-
-
-@given(seeds, st.sampled_from([1, 63, 64, 65, 150]))
-@settings(max_examples=25, deadline=None)
-def test_systems_solved_in_blocks_are_solved(seed: int, n: int) -> None:
-    """A wrong edge between two blocks would leave every guess of a wide root to slower methods."""
-    rng = np.random.default_rng(seed)
-    parts = rng.normal(size=(n, n))
-    matrix, right = parts @ parts.T + np.eye(n), rng.normal(size=(n, 3))
-    factor = Cholesky.of(matrix)
-    for columns in (right, right[:, 0]):
-        np.testing.assert_allclose(
-            np.linalg.solve(matrix, columns), factor.solve(columns), rtol=1e-8, atol=1e-8
-        )
-    with pytest.raises(np.linalg.LinAlgError):
-        Cholesky.of(-matrix)
 
 
 @pytest.mark.parametrize("seed", CRAWLING)

@@ -17,9 +17,10 @@ from topdown.errors import ConfigError, InfeasibleError
 from topdown.model import AtLeast, Invariants, laminar_family
 from topdown.plan import PublicContext
 from topdown.progress import silent
-from topdown.solve import meet_demands, solve_document, solve_tree
+from topdown.solve import solve_document, solve_tree
 from topdown.solve.extend import (
     Patterns,
+    assign_reserves,
     find_patterns,
     make_extension_solver,
     own_demands,
@@ -181,7 +182,7 @@ def test_assignment_is_the_cheapest_of_all(seed: int) -> None:
         if not flow[~reach].any() and (flow.sum(axis=0) == demand).all():
             cost = int(flow[~free].sum())
             best = cost if best is None else min(best, cost)
-    found = meet_demands(supply, reach, demand, free)
+    found = assign_reserves(supply, reach, demand, free)
     assert (found is None) == (best is None)
     if found is not None:
         assert not found[~reach].any()

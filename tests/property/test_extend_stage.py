@@ -13,10 +13,11 @@ from tests.helpers.problems import rounding_of_stage
 from tests.oracles.solver_twins import rounding_cost
 from topdown.errors import InfeasibleError
 from topdown.model import Attribute, Recode, Schema, common_refinement, first_positions, parse_query
-from topdown.solve import FixedTable, Tally, meet_demands
+from topdown.solve import FixedTable, Tally
 from topdown.solve.extend import (
     Stage,
     StageRows,
+    assign_reserves,
     crossing_answers,
     solve_stage,
     stage_problem,
@@ -245,7 +246,7 @@ def test_reserves_exist_exactly_when_the_leaf_can_be_extended(
         return not grid[:, :2][~reaches].any() and bool((grid[:, :2].sum(axis=0) >= need).all())
 
     def implied(table: tuple[int, ...]) -> bool:
-        return meet_demands(np.array(table), reaches, need, np.zeros_like(reaches)) is not None
+        return assign_reserves(np.array(table), reaches, need, np.zeros_like(reaches)) is not None
 
     for n in range(4):
         extended = {tuple(np.reshape(t, (3, 3)).sum(axis=1)) for t in compositions(n, 9) if satisfies(t)}

@@ -5,14 +5,7 @@ from typing import TYPE_CHECKING
 from topdown.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from topdown.solve.flows import (
-        LARGEST_COST,
-        Network,
-        is_feasible,
-        is_optimal,
-        meet_demands,
-        minimum_cost_flow,
-    )
+    from topdown.solve.flows import LARGEST_COST, Network, is_feasible, is_optimal, minimum_cost_flow
     from topdown.solve.group_constraints import (
         Bounds,
         FixedTable,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topdown.arrays import Bools, Ints
+from topdown.arrays import Ints
 from topdown.solve.kernels_shared import has_negative_cycle
 from topdown.solve.kernels_simplex import is_feasible_flow, network_simplex
 
@@ -66,33 +66,6 @@ def minimum_cost_flow(network: Network, start: FlowStart | None = None) -> Ints 
         network.tails, network.heads, network.capacities, costs, supplies, root, flows, start.above.copy()
     )
     return flows if met else None
-
-
-def meet_demands(supply: Ints, reach: Bools, demand: Ints, free: Bools) -> Ints | None:
-    """Meet every demand from the supplies that reach it with as few people as possible who are not free.
-
-    Args:
-        supply: persons, (n,). demand: persons, (m,).
-        reach, free: bool (n, m); who is free meets the demand without being reserved.
-
-    Returns:
-        int64 (n, m), or None if the demands cannot be met.
-    """
-    n, m = reach.shape
-    i, b = np.nonzero(reach)
-    spare = int(supply.sum() - demand.sum())
-    if spare < 0:
-        return None
-    tails = np.concatenate([i, np.arange(n)])
-    heads = np.concatenate([n + b, np.full(n, n + m)])  # the last node takes those whom no demand takes
-    costs = np.concatenate([~free[i, b], np.zeros(n, dtype=bool)]).astype(np.int64)
-    supplies = np.concatenate([supply, -demand, [-spare]])
-    flows = minimum_cost_flow(Network(tails, heads, supply[tails], costs, supplies))
-    if flows is None:
-        return None
-    out = np.zeros((n, m), dtype=np.int64)
-    out[i, b] = flows[: len(i)]
-    return out
 
 
 def is_feasible(network: Network, flows: Ints) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol, final
 
 import numpy as np
+import scipy  # which loads its parts when they are first used: a plan needs none
 from numpy.typing import NDArray
 
 from topdown.arrays import Floats, Ints
@@ -24,7 +25,6 @@ from topdown.solve.group_constraints import FixedTable, group_sums, occurring
 from topdown.solve.kernels_shared import gram, linear_term, separating_weight
 from topdown.solve.least_squares import (
     MOST_CROSSING,
-    Cholesky,
     Dense,
     LatticeQuadratic,
     Partition,
@@ -233,20 +233,21 @@ class CellFit:
         """Fit cells.
 
         Args:
-            name: of the table that is to be fitted. hessian: (n, n). g: (n, m).
+            name: of the table that is to be fitted. hessian: (n, n), overwritten. g: (n, m).
 
         Raises:
             InternalError: the queries do not tell every cell apart.
         """
         try:
-            factor = Cholesky.of(hessian)
+            factor = scipy.linalg.cho_factor(hessian, overwrite_a=True)
         except np.linalg.LinAlgError:
             raise InternalError(
                 f"pass {name!r} needs measured queries that tell every cell apart",
                 code="C057",
                 fix="measure 'detailed' at this level, or list only coarser queries in the pass",
             ) from None
-        return CellFit(factor.solve, factor.solve(g))
+        solve = partial(scipy.linalg.cho_solve, factor)
+        return CellFit(solve, solve(g))
 
     @staticmethod
     def to_queries(name: str, labels: Ints, weights: Floats, g: Floats) -> CellFit:
@@ -266,19 +267,16 @@ class CellFit:
             return CellFit.of(name, gram(labels, weights), g)
         starts = np.cumsum(sizes * ~apart) - sizes
         answer = np.stack([of.reshape(-1) for of in inverse])[~apart] + starts[~apart, None]
-        roots = np.sqrt(weights[~apart])
-        both = (total * answer[:, None] + answer).reshape(-1)  # two answers that a cell has
-        shared = np.bincount(both, np.repeat(np.outer(roots, roots), n), total * total)
-        factor = Cholesky.of(shared.reshape(total, total) + weight * np.eye(total))
+        pointers = len(answer) * np.arange(n + 1)
+        roots = np.tile(np.sqrt(weights[~apart]), n)
+        sums = scipy.sparse.csr_array((roots, answer.T.reshape(-1), pointers), shape=(n, total))
+        by_answer = sums.T.tocsr()
+        factor = scipy.linalg.cho_factor(
+            (by_answer @ sums).toarray() + weight * np.eye(total), overwrite_a=True
+        )
 
         def solve(r: Floats) -> Floats:
-            held, rest = np.zeros((total, r.shape[1])), r.copy()
-            for root, of in zip(roots, answer, strict=True):
-                held += group_sums(root * r, of, total)
-            found = factor.solve(held)
-            for root, of in zip(roots, answer, strict=True):
-                rest -= root * found[of]
-            return rest / weight
+            return np.asarray((r - sums @ scipy.linalg.cho_solve(factor, by_answer @ r)) / weight)
 
         return CellFit(solve, solve(g))
 

@@ -1,4 +1,4 @@
-"""Linear and mixed-integer programs (HiGHS), through SciPy; whoever asks judges the answer.
+"""Linear and mixed-integer programs (HiGHS) and bipartite maximum flows, through SciPy; whoever asks judges the answer.
 
 In integer programs offsets from the whole parts are modelled, never raw counts, so that solver tolerances stay far
 below one person; callers re-check every constraint in integers.
@@ -10,10 +10,42 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy  # which loads its parts when they are first used: most releases need none
+import scipy  # which loads `optimize` when it is first used: few releases need it
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, hstack, vstack
+from scipy.sparse.csgraph import maximum_flow
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError
+
+MOST = 2**31 - 1  # SciPy's capacities have 32 bits
+
+
+def meet_demands(supply: Ints, reach: NDArray[np.bool_], demand: Ints) -> Ints | None:
+    """Meet every demand from the supplies that reach it.
+
+    Args:
+        supply: persons, (n,). demand: persons, (m,), together `MOST` at most.
+        reach: bool (n, m).
+
+    Returns:
+        int64 (n, m), or None if the demands cannot be met.
+
+    Raises:
+        InternalError: there is more demand than 32-bit capacities hold.
+    """
+    n, m = reach.shape
+    if demand.sum() > MOST:
+        raise InternalError(f"more than {MOST:,} people are to be assigned in one area", code="X002")
+    network = np.zeros((n + m + 2, n + m + 2), dtype=np.int32)
+    network[0, 1 : 1 + n] = np.minimum(supply, demand.sum())
+    network[1 : 1 + n, 1 + n : -1] = np.where(reach, demand[None, :], 0)
+    network[1 + n : -1, -1] = demand
+    result = maximum_flow(csr_array(network), 0, n + m + 1)
+    if result.flow_value != demand.sum():
+        return None
+    flow: Ints = result.flow.toarray()[1 : 1 + n, 1 + n : -1].astype(np.int64)
+    return flow
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +66,7 @@ def minimise_linear(
         below, equal: sparse rows and right sides: rows @ x <= right, rows @ x = right; there may be no rows.
         low: (n,), zero if None.
     """
-    sides = [
-        (scipy.sparse.csr_array(rows), right) if rows.shape[0] else (None, None)
-        for rows, right in (below, equal)
-    ]
+    sides = [(csr_array(rows), right) if rows.shape[0] else (None, None) for rows, right in (below, equal)]
     bounds = [(0.0 if low is None else float(low[i]), None) for i in range(len(cost))]
     result = scipy.optimize.linprog(np.asarray(cost), *sides[0], *sides[1], bounds=bounds)
     return Optimum(result.x, float(result.fun)) if result.status == 0 else None
@@ -102,7 +131,7 @@ def minimise_integer(
 class RowBlock:
     """Rows over the cells with bounds; with a price, missing the target `low` costs it per person instead."""
 
-    rows: scipy.sparse.coo_array
+    rows: coo_array
     low: Floats
     high: Floats
     price: float | None = None
@@ -129,22 +158,20 @@ class RoundingProgram:
     cost: Floats
     blocks: list[RowBlock] = field(default_factory=list)
 
-    def sums(self, group: Ints, n_groups: int) -> scipy.sparse.coo_array:
+    def sums(self, group: Ints, n_groups: int) -> coo_array:
         """Return rows that add cells up by group; cells with group -1 are left out."""
         cells = np.flatnonzero(group >= 0)
-        return scipy.sparse.coo_array(
-            (np.ones(len(cells)), (group[cells], cells)), shape=(n_groups, len(self.cost))
-        )
+        return coo_array((np.ones(len(cells)), (group[cells], cells)), shape=(n_groups, len(self.cost)))
 
-    def between(self, rows: scipy.sparse.coo_array, low: Floats | Ints, high: Floats | Ints) -> None:
+    def between(self, rows: coo_array, low: Floats | Ints, high: Floats | Ints) -> None:
         """Demand low <= rows @ up <= high."""
         self.blocks.append(RowBlock(rows, np.asarray(low, np.float64), np.asarray(high, np.float64)))
 
-    def near(self, rows: scipy.sparse.coo_array, target: Floats, price: float) -> None:
+    def near(self, rows: coo_array, target: Floats, price: float) -> None:
         """Charge `price` a person of distance between rows @ up and the target."""
         self.blocks.append(RowBlock(rows, target, target, price))
 
-    def solve(self, soft: scipy.sparse.coo_array, most: Floats) -> ProgramAnswer | None:
+    def solve(self, soft: coo_array, most: Floats) -> ProgramAnswer | None:
         """Solve to optimality; None if no choice of cells meets the blocks.
 
         Args:
@@ -174,9 +201,7 @@ class RoundingProgram:
         sure = answer is not None and answer.optimal and proved is not None and proved.optimal
         return answer if answer is None or sure else replace(answer, optimal=False)
 
-    def _over(
-        self, result: scipy.optimize.OptimizeResult, soft: scipy.sparse.coo_array, most: Floats
-    ) -> Floats:
+    def _over(self, result: scipy.optimize.OptimizeResult, soft: coo_array, most: Floats) -> Floats:
         over = np.rint(soft @ np.rint(result.x[: len(self.cost)]) - most)
         return np.asarray(np.maximum(over, 0.0), dtype=np.float64)
 
@@ -199,35 +224,33 @@ class RoundingProgram:
         costs, rows, low, high, start = [cost], [], [], [], 0
         for block in blocks:
             size = block.rows.shape[0]
-            extra = scipy.sparse.coo_array((size, n_extra))
+            extra = coo_array((size, n_extra))
             if block.price is not None:
                 if free:
                     continue
                 at = np.arange(size)
-                extra = scipy.sparse.coo_array(
+                extra = coo_array(
                     (np.repeat([1.0, -1.0], size), (np.tile(at, 2), start + np.arange(2 * size))),
                     shape=(size, n_extra),
                 )
                 costs.append(np.full(2 * size, block.price))
                 start += 2 * size
-            rows.append(scipy.sparse.hstack([block.rows, extra]) if n_extra else block.rows)
+            rows.append(hstack([block.rows, extra]) if n_extra else block.rows)
             low.append(block.low)
             high.append(block.high)
         if soft is not None:
             at = np.arange(n_soft)
-            extra = scipy.sparse.coo_array((-np.ones(n_soft), (at, n_priced + at)), shape=(n_soft, n_extra))
-            rows.append(scipy.sparse.hstack([soft.rows, extra]))
+            extra = coo_array((-np.ones(n_soft), (at, n_priced + at)), shape=(n_soft, n_extra))
+            rows.append(hstack([soft.rows, extra]))
             low.append(soft.low)
             high.append(soft.high)
             costs.append(np.ones(n_soft) if total is None else np.zeros(n_soft))
             if total is not None:
                 ones = np.concatenate([np.zeros(len(cost) + n_priced), np.ones(n_soft)])
-                rows.append(scipy.sparse.coo_array(ones[None, :]))
+                rows.append(coo_array(ones[None, :]))
                 low.append(np.zeros(1))
                 high.append(np.array([total]))
-        between = (
-            (scipy.sparse.vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high)) if rows else ()
-        )
+        between = (vstack(rows).tocsr(), np.concatenate(low), np.concatenate(high)) if rows else ()
         if not len(cost) + n_extra:  # nothing is left to decide
             fits = all((a <= 0).all() and (b >= 0).all() for a, b in zip(low, high, strict=True))
             return scipy.optimize.OptimizeResult(

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 import numpy as np
-import scipy  # which loads its parts when they are first used: most releases need none
+from scipy.sparse import csr_array, vstack
 
 from topdown.arrays import Bools, Floats, Ints
 from topdown.model import NO_TABLE_FITS, exact_contradiction, refines
 from topdown.plan import Pass
-from topdown.solve.flows import meet_demands
 from topdown.solve.group_constraints import (
     Bounds,
     FamilyConstraints,
@@ -31,7 +30,7 @@ from topdown.solve.least_squares import Problem, solve
 from topdown.solve.least_squares.policy import priced_rules
 from topdown.solve.objectives import Objective, PassRows
 from topdown.solve.release_facts import LevelModel
-from topdown.solve.scipy_programs import minimise_linear
+from topdown.solve.scipy_programs import meet_demands, minimise_linear
 
 NEAR_LIMIT_PERSONS = 1e-3  # limits of the root closer than this are looked at together with the next table
 
@@ -88,8 +87,7 @@ def _lower_bounds_fit(
         return True
     usable = np.zeros((len(values), len(need)), dtype=bool)
     usable[group[bound >= 0], bound[bound >= 0]] = True
-    found = meet_demands(np.floor(values).astype(np.int64), usable, need, np.zeros_like(usable))
-    return found is not None
+    return meet_demands(np.floor(values).astype(np.int64), usable, need) is not None
 
 
 @bounds_fit.register
@@ -109,12 +107,12 @@ def _table_fits(exact: FixedTable, bounds: LowerBounds, group: Ints, values: Flo
     at, need = np.arange(keys.shape[1]), bounds.lower[:, 0]
     inside = keys[2] >= 0
     shape = (len(need), len(at))
-    lower = scipy.sparse.csr_array((-np.ones(int(inside.sum())), (keys[2][inside], at[inside])), shape=shape)
+    lower = csr_array((-np.ones(int(inside.sum())), (keys[2][inside], at[inside])), shape=shape)
     sums = [(keys[0], values), (keys[1], exact.answers[:, 0].astype(np.float64))]
-    equal = [scipy.sparse.csr_array((np.ones(len(at)), (of, at)), shape=(len(v), len(at))) for of, v in sums]
+    equal = [csr_array((np.ones(len(at)), (of, at)), shape=(len(v), len(at))) for of, v in sums]
     least = -(need + NEAR_LIMIT_PERSONS * (need > 0))
     known = np.concatenate([v for _, v in sums])
-    return minimise_linear(np.zeros(len(at)), (lower, least), (scipy.sparse.vstack(equal), known)) is not None
+    return minimise_linear(np.zeros(len(at)), (lower, least), (vstack(equal), known)) is not None
 
 
 def _limits_fit(bounds: SubsetLimits, group: Ints, values: Floats, slack: float) -> Bools:

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy  # which loads its parts when they are first used: most releases need none
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, vstack
 
 from topdown.arrays import Ints
 from topdown.errors import InternalError
@@ -332,7 +332,7 @@ class SoftRuleRepair:
         parts, low, high = [], [], []
 
         def between(rows: Ints, least: Ints, most: Ints) -> None:
-            parts.append(scipy.sparse.coo_array(rows[:, column] * sign))
+            parts.append(coo_array(rows[:, column] * sign))
             now = rows @ held
             low.append(np.where(least <= -NO_LIMIT, -np.inf, least - now))
             high.append(np.where(most >= NO_LIMIT, np.inf, most - now))
@@ -350,7 +350,7 @@ class SoftRuleRepair:
             np.ones(n),
             np.ones(n),
             np.concatenate([np.full(n_up, float(held.sum())), held[source].astype(float)]),
-            (scipy.sparse.vstack(parts).tocsr(), np.concatenate(low), np.concatenate(high)),
+            (vstack(parts).tocsr(), np.concatenate(low), np.concatenate(high)),
         )
         if result.x is None:
             return None, bool(result.status == IMPOSSIBLE)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         split_sizes,
     )
     from topdown.solve.extend.extension_solver import make_extension_solver, solve_stage
-    from topdown.solve.extend.patterns import Patterns, find_patterns, own_demands
+    from topdown.solve.extend.patterns import Patterns, assign_reserves, find_patterns, own_demands
     from topdown.solve.extend.stages import Stage, StageRows, stage_problem, stage_queries
 
 __getattr__ = lazy_face(__name__, __file__)

@@ -28,7 +28,8 @@ from topdown.arrays import Bools, Ints
 from topdown.errors import ConfigError, InfeasibleError
 from topdown.model import Histogram, LaminarFamily, distinct_rows, laminar_family
 from topdown.plan import PublicContext
-from topdown.solve.flows import meet_demands
+from topdown.solve import scipy_programs as bipartite_flow
+from topdown.solve.flows import Network, minimum_cost_flow
 
 
 def own_demands(order: LaminarFamily, need: Ints) -> Ints:
@@ -84,7 +85,7 @@ def find_reserves(
         inside = reach[entries, :n_bounds].astype(np.int64) @ order.within > 0
         outside = reach[entries, :n_bounds].astype(np.int64) @ ~order.within > 0
         free = inside & ~outside & ~reach[entries, n_bounds:]
-        flow = meet_demands(leaves.count[entries], inside, demand[leaf], free)
+        flow = assign_reserves(leaves.count[entries], inside, demand[leaf], free)
         if flow is None:
             raise _too_few(context, int(leaf), need[leaf])
         turn = int(leaf)
@@ -114,6 +115,41 @@ def _too_few(context: PublicContext, leaf: int, need: Ints) -> InfeasibleError:
         node=code,
         fix="check the public facts of this area against the base release",
     )
+
+
+def assign_reserves(supply: Ints, reach: Bools, demand: Ints, free: Bools) -> Ints | None:
+    """Meet every demand from the supplies that reach it with as few people as possible who are not free.
+
+    Args:
+        supply: persons, (n,). demand: persons, (m,).
+        reach, free: bool (n, m); who is free meets the demand without being reserved.
+
+    Returns:
+        int64 (n, m), or None if the demands cannot be met.
+    """
+    return (
+        _cheapest_reserves(supply, reach, demand, free)
+        if free.any()
+        else bipartite_flow.meet_demands(supply, reach, demand)
+    )
+
+
+def _cheapest_reserves(supply: Ints, reach: Bools, demand: Ints, free: Bools) -> Ints | None:
+    n, m = reach.shape
+    i, b = np.nonzero(reach)
+    spare = int(supply.sum() - demand.sum())
+    if spare < 0:
+        return None
+    tails = np.concatenate([i, np.arange(n)])
+    heads = np.concatenate([n + b, np.full(n, n + m)])  # the last node takes those whom no demand takes
+    costs = np.concatenate([~free[i, b], np.zeros(n, dtype=bool)]).astype(np.int64)
+    supplies = np.concatenate([supply, -demand, [-spare]])
+    flows = minimum_cost_flow(Network(tails, heads, supply[tails], costs, supplies))
+    if flows is None:
+        return None
+    out = np.zeros((n, m), dtype=np.int64)
+    out[i, b] = flows[: len(i)]
+    return out
 
 
 @dataclass(frozen=True, eq=False)

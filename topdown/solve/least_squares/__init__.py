@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from topdown.solve.least_squares.lattice_step import LatticeStep
     from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
     from topdown.solve.least_squares.policy import PRICE, have_common_point, solve
-    from topdown.solve.least_squares.positive_definite import Cholesky
     from topdown.solve.least_squares.problem import (
         Dense,
         LatticeQuadratic,

@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from topdown.arrays import Bools, Floats, Ints
 from topdown.solve.least_squares.kernels_admm import project_segments
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
-from topdown.solve.least_squares.positive_definite import Cholesky, inverse_of
 from topdown.solve.least_squares.problem import Dense, LatticeQuadratic, PerChild, Problem, Solution
 
 # Guesses in all, and those that may have no fewer wrong entries before one is exchanged at a time.
@@ -243,7 +244,7 @@ class SplitSteps(NewtonSteps):
         p, damping, at = self.problem, self.damping, guess.at
         n, k, g = len(p.allowed), len(self.select), self.quadratic.g
         self._set_up(guess)
-        factor = Cholesky.of(self._schur + damping * np.eye(n))
+        factor = cho_factor(self._schur + damping * np.eye(n), overwrite_a=True, check_finite=False)
         limits = np.concatenate([child.limits for child in self._children])
         place = np.concatenate([k + np.arange(len(child.limits)) for child in self._children])
         owner, right = self.child[limits], np.zeros(self.middle.shape[:2])
@@ -252,7 +253,7 @@ class SplitSteps(NewtonSteps):
             right[owner, place] = self.most[limits] - damping * at.limits[limits]
             left = p.sums + damping * at.rows - self.plain.sum(axis=1)
             left -= right.reshape(-1) @ self.gain.reshape(-1, n)
-            rows, tight = factor.solve(left), np.zeros_like(at.limits)
+            rows, tight = cho_solve(factor, left, check_finite=False), np.zeros_like(at.limits)
             pushed = self.gain @ (g + rows[:, None]).T[:, :, None]
             ties = (self.middle @ right[:, :, None] - pushed)[:, :, 0]
             tight[limits] = -ties[owner, place]
@@ -316,16 +317,28 @@ class RootSteps(NewtonSteps):
         p, damping, at, n_fixed = self.problem, self.damping, guess.at, len(self.select)
         free, limits = np.flatnonzero(guess.free[:, 0]), np.flatnonzero(guess.tight)
         ties = np.vstack([self.ties[:, free], p.bounds.by_row(self.signs[limits])[:, free]])
-        factor = Cholesky.of(self.quadratic.block(0, free))
-        both = factor.solve(np.column_stack([self.quadratic.g[free, 0], ties.T]))
+        factor = cho_factor(self.quadratic.block(0, free), lower=True, overwrite_a=True)
+        both = cho_solve(factor, np.column_stack([self.quadratic.g[free, 0], ties.T]))
         plain, half = both[:, 0], both[:, 1:]
-        coupled = Cholesky.of(ties @ half + damping * np.eye(len(ties)))
+        coupled = cho_factor(ties @ half + damping * np.eye(len(ties)))
         push = np.concatenate([at.fixed[:, 0], at.rows[self.first], -at.limits[limits]])
         target = np.concatenate([p.fixed.answers[:, 0], self.sums, self.most[limits]])
         for _ in range(REPEATS):
-            push = coupled.solve(target + damping * push - ties @ plain)
+            push = cho_solve(coupled, target + damping * push - ties @ plain)
         x, rows, tight = np.zeros(p.shape), np.zeros(len(p.sums)), np.zeros_like(at.limits)
         x[free, 0] = plain + half @ push
         rows[p.sums >= 0] = push[n_fixed : len(self.ties)]
         tight[limits] = -push[len(self.ties) :]
         return Point(x, SplitMultipliers(rows[self.segment], push[:n_fixed, None], tight))
+
+
+def inverse_of(matrix: Floats) -> Floats:
+    """Return the inverse of a positive definite matrix (LinAlgError if it is none to working precision)."""
+    if not len(matrix):
+        return matrix
+    factor, failed = dpotrf(matrix, lower=True, clean=True)
+    if failed:
+        raise np.linalg.LinAlgError("a child's matrix is singular to working precision")
+    half, _ = dpotri(factor, lower=True)
+    out: Floats = half + np.tril(half, -1).T
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from topdown.arrays import Bools, Floats
 from topdown.solve.kernels_shared import solve_small_split
@@ -16,7 +17,6 @@ from topdown.solve.least_squares.admm import (
 )
 from topdown.solve.least_squares.kernels_admm import Frame, State, matrix_steps
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, residual_persons
-from topdown.solve.least_squares.positive_definite import inverse_of
 from topdown.solve.least_squares.problem import Dense, PerChild, Problem, Solution
 
 SMALL = 2_000_000  # multiplications of a step, up to which one compiled call takes all steps
@@ -115,7 +115,7 @@ class DenseStep(Step):
             k = k + rho * self.bound_ratio * self.same_bound
         if len(self.rows):
             k = k + rho * self.rows.T @ (self.row_ratio[:, None] * self.rows)
-        self.inverse = plain = inverse_of(k)
+        self.inverse = plain = cho_solve(cho_factor(k), np.eye(len(k)))
         if len(self.select):
             self.half = plain @ self.select.T
             self.middle = np.linalg.inv(self.select @ self.half)

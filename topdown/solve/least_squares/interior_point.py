@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy  # which loads its parts when they are first used: most releases need none
+from scipy import sparse
+from scipy.sparse.linalg import splu
 
 from topdown.arrays import Floats
 from topdown.solve.least_squares.optimality import residual_persons
@@ -22,11 +23,11 @@ from topdown.solve.least_squares.problem import Dense, LatticeQuadratic, PerChil
 class StandardForm:
     """min 1/2 d'Pd + q'd with Ad = b, Gd <= h over the allowed entries; x = base + d, column-major entries."""
 
-    quadratic: scipy.sparse.csc_array
+    quadratic: sparse.csc_array
     linear: Floats
-    equal: scipy.sparse.csc_array
+    equal: sparse.csc_array
     equal_to: Floats
-    below: scipy.sparse.csc_array
+    below: sparse.csc_array
     limit: Floats
     base: Floats
     entries: np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -57,14 +58,14 @@ def feasible_set(problem: Problem) -> StandardForm:
     if len(bounds.everybody):  # base polytopes
         equal.append(_picker(column[bounded], bounded, m, len(entries)))
         equal_to.append(bounds.everybody)
-    a = scipy.sparse.vstack(equal, format="csc")
+    a = sparse.vstack(equal, format="csc")
     equal_to = [np.concatenate(equal_to) - a @ base_t]
     signs, child, most = bounds.explicit()
-    pick = scipy.sparse.csc_array(bounds.by_row(signs)[:, row])
-    g = scipy.sparse.csc_array(pick * (child[:, None] == column[None, :]))
-    below = scipy.sparse.vstack([-scipy.sparse.eye_array(len(entries), format="csc"), g], format="csc")
+    pick = sparse.csc_array(bounds.by_row(signs)[:, row])
+    g = sparse.csc_array(pick * (child[:, None] == column[None, :]))
+    below = sparse.vstack([-sparse.eye_array(len(entries), format="csc"), g], format="csc")
     limit = np.concatenate([base_t, most - g @ base_t])
-    nothing = scipy.sparse.csc_array((len(entries), len(entries)))
+    nothing = sparse.csc_array((len(entries), len(entries)))
     return StandardForm(nothing, np.zeros(len(entries)), a, equal_to[0], below, limit, base_t, entries)
 
 
@@ -75,8 +76,8 @@ def standard_form(problem: Problem) -> StandardForm:
         raise TypeError("generic solvers take a dense quadratic")
     n, m = problem.shape
     form = feasible_set(problem)
-    blocks = [scipy.sparse.csc_array(dense.block(j, np.arange(n))) for j in range(m)]
-    full = scipy.sparse.block_diag(blocks, format="csc")
+    blocks = [sparse.csc_array(dense.block(j, np.arange(n))) for j in range(m)]
+    full = sparse.block_diag(blocks, format="csc")
     quadratic = full[form.entries][:, form.entries]
     linear = quadratic @ form.base - dense.g.T.reshape(-1)[form.entries]
     form = replace(form, quadratic=quadratic, linear=linear)
@@ -92,25 +93,21 @@ def _with_slack(problem: Problem, form: StandardForm) -> StandardForm:
     column, row = np.divmod(form.entries, problem.shape[0])
     k = soft.most.size
     rule, entry = np.nonzero(soft.rows[:, row])
-    rows = scipy.sparse.csc_array(
-        (soft.rows[rule, row[entry]], (rule * m + column[entry], entry)), shape=(k, n)
-    )
-    none, own = scipy.sparse.csc_array((form.below.shape[0], k)), scipy.sparse.eye_array(k, format="csc")
-    signs, rules = [scipy.sparse.csc_array((k, n)), -own], [rows, -own]
+    rows = sparse.csc_array((soft.rows[rule, row[entry]], (rule * m + column[entry], entry)), shape=(k, n))
+    none, own = sparse.csc_array((form.below.shape[0], k)), sparse.eye_array(k, format="csc")
+    signs, rules = [sparse.csc_array((k, n)), -own], [rows, -own]
     return replace(
         form,
-        quadratic=scipy.sparse.block_diag([form.quadratic, scipy.sparse.csc_array((k, k))], format="csc"),
+        quadratic=sparse.block_diag([form.quadratic, sparse.csc_array((k, k))], format="csc"),
         linear=np.concatenate([form.linear, np.full(k, soft.hinge)]),
-        equal=scipy.sparse.hstack(
-            [form.equal, scipy.sparse.csc_array((form.equal.shape[0], k))], format="csc"
-        ),
-        below=scipy.sparse.block_array([[form.below, none], signs, rules], format="csc"),
+        equal=sparse.hstack([form.equal, sparse.csc_array((form.equal.shape[0], k))], format="csc"),
+        below=sparse.block_array([[form.below, none], signs, rules], format="csc"),
         limit=np.concatenate([form.limit, np.zeros(k), soft.most.reshape(-1) - rows @ form.base]),
     )
 
 
-def _picker(rows: Any, columns: Any, n_rows: int, n_columns: int) -> scipy.sparse.csc_array:
-    return scipy.sparse.csc_array((np.ones(len(rows)), (rows, columns)), shape=(n_rows, n_columns))
+def _picker(rows: Any, columns: Any, n_rows: int, n_columns: int) -> sparse.csc_array:
+    return sparse.csc_array((np.ones(len(rows)), (rows, columns)), shape=(n_rows, n_columns))
 
 
 def solution_of(
@@ -154,18 +151,14 @@ class OptimalityConditions:
         RuntimeError: singular to working precision.
     """
 
-    def __init__(
-        self, p: scipy.sparse.csc_array, a: scipy.sparse.csc_array, g: scipy.sparse.csc_array, ratio: Floats
-    ) -> None:
+    def __init__(self, p: sparse.csc_array, a: sparse.csc_array, g: sparse.csc_array, ratio: Floats) -> None:
         self.p, self.a, self.g, self.ratio = p, a, g, ratio
         self.stiff = 1.0 / (ratio + SMALL)
         n, k = p.shape[0], a.shape[0]
-        inner = p + g.T @ (scipy.sparse.diags_array(self.stiff) @ g) + SMALL * scipy.sparse.eye_array(n)
-        whole = scipy.sparse.block_array(
-            [[inner, a.T], [a, -SMALL * scipy.sparse.eye_array(k)]], format="csc"
-        )
-        self.factor = scipy.sparse.linalg.splu(
-            scipy.sparse.csc_matrix(whole),
+        inner = p + g.T @ (sparse.diags_array(self.stiff) @ g) + SMALL * sparse.eye_array(n)
+        whole = sparse.block_array([[inner, a.T], [a, -SMALL * sparse.eye_array(k)]], format="csc")
+        self.factor = splu(
+            sparse.csc_matrix(whole),
             permc_spec="NATURAL",
             diag_pivot_thresh=0.0,
             options={"SymmetricMode": True},
@@ -208,11 +201,11 @@ PATIENCE = 6
 class _BarrierSystem:
     """The data, scaled: min 1/2 x'Px + q'x with Ax = b, Gx + s = h, s >= 0."""
 
-    p: scipy.sparse.csc_array
+    p: sparse.csc_array
     q: Floats
-    a: scipy.sparse.csc_array
+    a: sparse.csc_array
     b: Floats
-    g: scipy.sparse.csc_array
+    g: sparse.csc_array
     h: Floats
 
 

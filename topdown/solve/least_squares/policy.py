@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import scipy  # which loads its parts when they are first used: most releases need none
+from scipy import sparse
+from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import NoSplitError
@@ -48,10 +49,10 @@ def have_common_point(problem: Problem) -> bool | None:
     s = feasible_set(problem)
     n, own = len(s.entries), len(s.entries)  # the first rows of `below` are signs, which are never given up
     parts = ((1.0, s.below[own:]), (1.0, s.equal), (-1.0, s.equal))
-    given = [scipy.sparse.hstack([sign * part, -np.ones((part.shape[0], 1))]) for sign, part in parts]
-    rows = scipy.sparse.vstack(given, format="csc")
+    given = [sparse.hstack([sign * part, -np.ones((part.shape[0], 1))]) for sign, part in parts]
+    rows = sparse.vstack(given, format="csc")
     most = np.concatenate([s.limit[own:], s.equal_to, -s.equal_to])
-    none = (scipy.sparse.csr_array((0, n + 1)), np.zeros(0))
+    none = (sparse.csr_array((0, n + 1)), np.zeros(0))
     found = minimise_linear(np.append(np.zeros(n), 1.0), (rows, most), none, np.append(-s.limit[:own], 0.0))
     return found.cost <= APART_PERSONS if found is not None else None
 
@@ -230,23 +231,21 @@ def _relaxed_problem(problem: Problem) -> Problem | None:
     row, child = np.nonzero(problem.allowed)
     if len(row) > MOST_RELAXED_ENTRIES:
         return None
-    k, entry, ones = len(soft.rows), np.arange(len(row)), np.ones(len(row))
+    k, entry = len(soft.rows), np.arange(len(row))
     segment = np.repeat(np.arange(len(problem.sums)), np.diff(problem.pointers))[row * m + child]
-    by_segment = scipy.sparse.csr_array((ones, (segment, entry)), shape=(len(problem.sums), len(row)))
+    by_segment = csr_array((np.ones(len(row)), (segment, entry)), shape=(len(problem.sums), len(row)))
     parts, totals = [by_segment], [problem.sums]
     if problem.fixed.n_groups:
         by_group = (problem.fixed.of[row] * m + child, entry)
-        parts.append(scipy.sparse.csr_array((ones, by_group), shape=(problem.fixed.answers.size, len(row))))
+        parts.append(csr_array((np.ones(len(row)), by_group), shape=(problem.fixed.answers.size, len(row))))
         totals.append(problem.fixed.answers.reshape(-1))
     rule, place = np.nonzero(soft.rows[:, row])
-    where = (rule * m + child[place], place)
-    rows = scipy.sparse.csr_array((soft.rows[rule, row[place]], where), shape=(k * m, len(row)))
-    each, equal = scipy.sparse.eye_array(k * m), scipy.sparse.vstack(parts, format="csr")
-    kept = scipy.sparse.hstack([equal, scipy.sparse.csr_array((equal.shape[0], k * m))], format="csr")
+    rows = csr_array((soft.rows[rule, row[place]], (rule * m + child[place], place)), shape=(k * m, len(row)))
+    equal = vstack(parts, format="csr")
     least = minimise_linear(
         np.concatenate([np.zeros(len(row)), np.ones(k * m)]),
-        (scipy.sparse.hstack([rows, -each], format="csr"), soft.most.reshape(-1)),
-        (kept, np.concatenate(totals)),
+        (hstack([rows, -eye_array(k * m)], format="csr"), soft.most.reshape(-1)),
+        (hstack([equal, csr_array((equal.shape[0], k * m))], format="csr"), np.concatenate(totals)),
     )
     if least is None:
         return None

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import scipy  # which loads its parts when they are first used: most releases need none
+import scipy  # which loads its parts when they are first used
+from scipy.linalg import cholesky, solve_triangular
+from scipy.sparse import csr_array, vstack
 
 from topdown.arrays import Bools, Floats, Ints
 from topdown.errors import ConfigError
@@ -89,10 +91,10 @@ class LinearStep:
         check_crossing(n_answers(crossing))
         n = len(quadratic.supergroup)
         self.crossing_weight = np.concatenate([np.zeros(0), *(w for _, w in crossing)])
-        self.soft = scipy.sparse.csr_array(soft)
+        self.soft = csr_array(soft)
         self.soft_ratio = np.maximum(1.0, (soft**2).sum(axis=1)) ** -power
-        rows = [summing_matrix(label, len(w)) for label, w in crossing]
-        self.crossing = scipy.sparse.vstack([scipy.sparse.csr_array((0, n)), *rows, self.soft], format="csr")
+        rows = [csr_array((0, n)), *(summing_matrix(label, len(w)) for label, w in crossing), self.soft]
+        self.crossing = vstack(rows, format="csr")
         self.by_row = self.crossing.T.tocsr()
         self.groups = summing_matrix(fixed.of, fixed.n_groups)
 
@@ -105,7 +107,7 @@ class LinearStep:
         self.rho = rho
         self.tree = build_tree(self.chain, len(self.quadratic.supergroup), rho)
         r, n_groups = self.crossing.shape[0], self.fixed.n_groups
-        blocks = self._factor_groups() if n_groups else scipy.sparse.csr_array((0, 0))
+        blocks = self._factor_groups() if n_groups else csr_array((0, 0))
         inner = np.diag(1.0 / np.concatenate([self.crossing_weight, rho * self.soft_ratio]))
         shared = np.zeros((n_groups, r))
         for start in range(0, r, CHUNK):
@@ -117,8 +119,9 @@ class LinearStep:
         inner -= shared.T @ across
         lower = np.zeros((r, r))
         if r:
-            root = scipy.linalg.cholesky((inner + inner.T) / 2, lower=True)
-            lower[:] = scipy.linalg.solve_triangular(root, np.eye(r), lower=True, check_finite=False)
+            lower[:] = solve_triangular(
+                cholesky((inner + inner.T) / 2, lower=True), np.eye(r), lower=True, check_finite=False
+            )
         self.schur = Schur(
             self.by_row.indptr.astype(np.int64),
             self.by_row.indices.astype(np.int64),
@@ -135,7 +138,7 @@ class LinearStep:
         )
         self.blocks, self.lower, self.across = blocks, lower, across
 
-    def _factor_groups(self) -> scipy.sparse.csr_array:
+    def _factor_groups(self) -> csr_array:
         """Return the inverse of the groups' complement, as a matrix of small blocks."""
         # Groups of one supergroup differ in pattern or class only, so blocks are small: pad to dense where > 1.
         n_groups, group = self.fixed.n_groups, self.fixed.of
@@ -159,7 +162,7 @@ class LinearStep:
         inverse = np.linalg.inv((dense + dense.transpose(0, 2, 1)) / 2)
         inside = (member[:, :, None] >= 0) & (member[:, None, :] >= 0)
         block, one, two = np.nonzero(inside)
-        return scipy.sparse.csr_array(
+        return csr_array(
             (inverse[inside], (member[block, one], member[block, two])), shape=(n_groups, n_groups)
         )
 

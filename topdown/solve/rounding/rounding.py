@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy  # which loads its parts when they are first used: most releases need none
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import InternalError, NoSplitError
@@ -83,11 +83,11 @@ def _round_entries(
 
 def _soft_rule_rows(
     problem: RoundingProblem, whole: Ints, row: Ints, child: Ints
-) -> tuple[scipy.sparse.coo_array, Floats]:
+) -> tuple[coo_array, Floats]:
     """Return soft rules as rows over cells that may go up, one a rule and child, and what they may add up to."""
     comparisons, m, cells = problem.comparisons, whole.shape[1], np.arange(len(row))
     rule, cell = np.nonzero(comparisons[:, row])
-    rows = scipy.sparse.coo_array(
+    rows = coo_array(
         (comparisons[rule, row[cell]].astype(np.float64), (rule * m + child[cell], cells[cell])),
         shape=(len(comparisons) * m, len(row)),
     )
@@ -96,7 +96,7 @@ def _soft_rule_rows(
 
 def _broken_limits(
     problem: RoundingProblem, whole: Ints, counts: Ints, row: Ints, child: Ints
-) -> tuple[scipy.sparse.coo_array, Floats]:
+) -> tuple[coo_array, Floats]:
     """Return the most broken limit of every child as rows over the cells, and what they may add up to."""
     bounds = problem.bounds
     broken, worst = bounds.worst_sets(bounds.sums(counts))
@@ -104,7 +104,7 @@ def _broken_limits(
     signs = bounds.by_row(holds)[:, row] * (child[None, :] == broken[:, None])
     placed = (holds * bounds.sums(whole).T[broken]).sum(axis=1)
     most = bounds.limits[broken, worst] - placed
-    return scipy.sparse.coo_array(signs.astype(np.float64)), most.astype(np.float64)
+    return coo_array(signs.astype(np.float64)), most.astype(np.float64)
 
 
 FIX = "check the public facts below this node for constraints that exclude each other"
