@@ -13,9 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.helpers.small_release import MEASUREMENTS as SCHEMA
-from topdown.formats import TABLE_OPTIONS
-from topdown.formats.kernels_numbers import unpack
-from topdown.formats.packed_lists import unpacked_lists
+from topdown.formats import TABLE_OPTIONS, unpack, unpacked_lists
 from topdown.resources import load_source
 from topdown.verify import KnownRows, end_of_packed, has_due_bytes, has_lengths
 
@@ -166,6 +164,7 @@ def written(
     seed: int = 0,
     stamps: dict[str, str] = STAMPS,
     schema: pa.Schema = SCHEMA,
+    most: int = 90,
     **options: Any,
 ) -> bytes:
     """Return a file of measurements as Arrow writes it, with random answers."""
@@ -173,7 +172,7 @@ def written(
     with pq.ParquetWriter(sink, schema, **(OPTIONS | options)) as writer:
         for group in groups:
             answers = pa.array(
-                [rng.integers(-90, 90, n).tolist() for n in group.lengths], schema.field("answers").type
+                [rng.integers(-most, most, n).tolist() for n in group.lengths], schema.field("answers").type
             )
             row = [answers if name == "answers" else group.columns[name] for name in schema.names]
             writer.write_table(pa.table(row, schema=schema), row_group_size=len(group.lengths))
@@ -232,6 +231,13 @@ def test_the_same_rows_written_otherwise_are_not_due(options: dict[str, Any]) ->
     groups = [rows(20, [40, 400] * 10)] * 2
     assert written(groups, **options) != written(groups)
     assert not has_due_bytes(written(groups, **options), SCHEMA, groups, STAMPS)
+
+
+@pytest.mark.parametrize(("most", "due"), [(1 << 13, True), (1 << 16, False)])
+def test_a_page_ends_where_arrow_ends_it(most: int, due: bool) -> None:
+    """Row groups of wide noise would be written again, or one page take what this version of Arrow puts in two."""
+    group = rows(1_000, [521] * 1_000)
+    assert has_due_bytes(written([group], most=most, data_page_size=1 << 22), SCHEMA, [group], STAMPS) == due
 
 
 def test_other_rows_are_not_due() -> None:
@@ -300,7 +306,12 @@ def test_answers_are_read_as_arrow_reads_them(lengths: list[int]) -> None:
         found = unpacked_lists(chunk_of(data), np.array(each).tobytes())
         assert found is not None
         assert found.tolist() == [answer for row in lists.to_pylist() for answer in row]
-        for other in ([*each[1:], each[0] + 1], [*each, 1], each[:-1]):
+        for other in (
+            [*each[1:], each[0] + 1],
+            [*each, 1],
+            each[:-1],
+            [*each[:-2], each[-1] + 1, each[-2] - 1],
+        ):
             assert unpacked_lists(chunk_of(data), np.array(other).tobytes()) is None
 
 

@@ -19,7 +19,6 @@ from topdown.formats import kernels_numbers
 from topdown.formats.kernels_numbers import unpack
 from topdown.formats.release_documents import TABLE_OPTIONS
 
-ANSWERS, MEASUREMENTS = "answers", "topdown.measurements"
 LIST_OF_ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 IS_COMPILED = not str(kernels_numbers.__file__).endswith(".py")
 """Whether this is faster than Arrow."""
@@ -75,8 +74,8 @@ def _levels(lengths: bytes) -> bytes | None:
     each = np.frombuffer(lengths, dtype=np.int64)
     ends, zeros = np.concatenate(([0], np.cumsum(each))), np.zeros(int(each.sum()), dtype=np.int32)
     lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(zeros), type=LIST_OF_ANSWERS)
-    schema, file = pa.schema([pa.field(ANSWERS, LIST_OF_ANSWERS, nullable=False)]), io.BytesIO()
-    with pq.ParquetWriter(file, schema, **TABLE_OPTIONS[MEASUREMENTS]) as writer:
+    schema, file = pa.schema([pa.field("answers", LIST_OF_ANSWERS, nullable=False)]), io.BytesIO()
+    with pq.ParquetWriter(file, schema, **TABLE_OPTIONS["topdown.measurements"]) as writer:
         writer.write_table(pa.table([lists], schema=schema), row_group_size=len(each))
     at = pq.read_metadata(file).row_group(0).column(0)
     chunk = file.getvalue()[at.data_page_offset :][: at.total_compressed_size]

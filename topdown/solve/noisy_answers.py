@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from topdown.arrays import Ints
 from topdown.errors import CertificateError, ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json, read_plain
-from topdown.formats.packed_lists import ANSWERS, IS_COMPILED, LIST_OF_ANSWERS, unpacked_lists
+from topdown.formats.packed_lists import IS_COMPILED, LIST_OF_ANSWERS, unpacked_lists
 from topdown.formats.release_documents import TABLE_VERSIONS
 from topdown.model import Exact
 from topdown.plan import Plan, PublicContext, exact_table_names, read_exact_table
@@ -168,7 +168,7 @@ class MeasurementParts:
     Args:
         release: the release folder.
         plan: of the release.
-        n_groups: row groups kept in memory, about 1 MB each; None: all, in 16 bits where they fit.
+        n_groups: row groups kept in memory, about 2 MB each; None: all, in 16 bits where they fit.
     """
 
     def __init__(self, release: Path, plan: Plan, n_groups: int | None = 8) -> None:
@@ -269,10 +269,10 @@ class MeasurementParts:
             part, file = self._part(level_index, path)
             group, values = int(rows.group[k]), None
             if IS_COMPILED and self.plan.base is None:
-                place = part.metadata.row_group(group).column(part.schema_arrow.get_field_index(ANSWERS))
+                place = part.metadata.row_group(group).column(part.schema_arrow.get_field_index("answers"))
                 chunk = file.read_at(place.total_compressed_size, place.data_page_offset)
                 values = unpacked_lists(chunk, sizes.tobytes())
-            columns = ["node", "query", *([ANSWERS] if values is None else [])]
+            columns = ["node", "query", *(["answers"] if values is None else [])]
             table = part.read_row_group(group, columns=columns, use_threads=False)
             due = {
                 "node": (codes, np.repeat(np.arange(len(codes)), len(queries))),
@@ -280,7 +280,7 @@ class MeasurementParts:
             }
             sound = all(_holds(table.column(name).combine_chunks(), *texts) for name, texts in due.items())
             if values is None:
-                lists = table.column(ANSWERS).combine_chunks()
+                lists = table.column("answers").combine_chunks()
                 sound &= lists.type == LIST_OF_ANSWERS
                 offsets, values = lists.offsets.to_numpy().astype(np.int64), lists.values.to_numpy()
         except (OSError, pa.ArrowException, ValueError, LookupError, AttributeError):
