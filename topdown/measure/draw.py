@@ -78,8 +78,8 @@ def open_answers_lister(support: Support, depth: int, queries: tuple[Query, ...]
     return list_answers
 
 
-NUMBERS_PER_PART = 2_000_000
-NUMBERS_PER_ROW_GROUP = 1 << 18
+NUMBERS_PER_PART = 4_000_000
+NUMBERS_PER_ROW_GROUP = 1 << 19
 _INT32_MAX = 2**31 - 1
 
 

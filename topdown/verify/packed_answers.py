@@ -28,7 +28,7 @@ LIST_OF_ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 IS_COMPILED = not str(kernels_packing.__file__).endswith(".py")
 """Whether this is faster than writing the file again."""
 
-_MOST_PAGE_BYTES = 1 << 19  # Arrow begins another page at 2^20 bytes of packed numbers
+_MOST_PAGE_BYTES = 1 << 20  # of packed numbers, at which Arrow begins another page
 _GROUPS, _COLUMNS, _META = (4, LIST), (1, LIST), (3, STRUCT)  # of a footer, a row group, a column chunk
 _UNPACKED, _PACKED, _FIRST_PAGE, _DICTIONARY_PAGE = (6, 6), (7, 6), (9, 6), (11, 6)  # of a column's metadata
 _GROUP_UNPACKED, _GROUP_START, _GROUP_PACKED = (2, 6), (5, 6), (6, 6)  # of a row group
