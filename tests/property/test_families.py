@@ -22,8 +22,8 @@ from topdown.solve import Solved, Tally, TopDownSolver, is_sound, solve_answers,
 
 SIZES = st.sampled_from([0.0, 0.3, 3.0, 30.0])  # of the noise, against the planned one
 # Places of arguments of `solve_family`.
-BOUND_OF_CELL, COUNTS = 6, 14
-OPEN, LOWER, MEASURED, FIRST, ANSWERS = 15, 16, 17, 18, 19
+BOUND_OF_CELL, TOTAL_WEIGHTS, COUNTS = 6, 14, 16
+OPEN, LOWER, MEASURED, FIRST, ANSWERS = 17, 18, 19, 20, 21
 Family = tuple[Any, ...]
 
 
@@ -123,7 +123,9 @@ def changed(family: Family, place: int, value: Any) -> Family:
 
 def test_what_is_not_certified_is_handed_back(tmp_path: Path) -> None:
     """Whatever the call cannot prove must go the general way, which solves it or says why there is no table."""
-    for family in families(tmp_path):
+    taken = families(tmp_path)
+    assert {len(family[TOTAL_WEIGHTS]) for family in taken} == {0, 1}, "of one pass, and of two"
+    for family in taken:
         for place, value in {
             "one child": (MEASURED, family[MEASURED][:1]),
             "a child without answers": (MEASURED, family[MEASURED][1:]),
@@ -143,7 +145,7 @@ def test_what_is_not_certified_is_handed_back(tmp_path: Path) -> None:
 def test_a_bound_that_binds_is_handed_back(tmp_path: Path) -> None:
     """A rounding may keep a bound that its fit breaks: it would be the rounding of another problem's fit."""
     for family in families(tmp_path):
-        nodes, begins, cells, counts = solve_family(*family)[2:]
+        nodes, begins, cells, counts = solve_family(*family)[3:]
         held = np.zeros_like(family[LOWER])
         for node, low, high in zip(nodes, begins[:-1], begins[1:], strict=True):
             bound = family[BOUND_OF_CELL][cells[low:high]]

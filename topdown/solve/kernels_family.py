@@ -30,6 +30,7 @@ from topdown.arrays import (
 )
 from topdown.solve.flows import LARGEST_COST
 from topdown.solve.kernels_shared import (
+    add_by_group,
     gram,
     has_negative_cycle,
     leave_gap,
@@ -57,6 +58,8 @@ def solve_family(
     target: float,
     unit: float,
     snap: float,
+    total_offsets: Ints,
+    total_weights: Floats,
     cells: Ints,
     counts: Ints,
     is_open: BoolTable,
@@ -64,21 +67,23 @@ def solve_family(
     measured: Ints,
     first: Whole,
     answers: ShortTable,
-) -> tuple[float, int, list[int], list[int], NDArray[np.int64], NDArray[np.int64]] | None:
+) -> tuple[float, int, int, list[int], list[int], NDArray[np.int64], NDArray[np.int64]] | None:
     """Fit the children of one parent, check the fit, round it and check that.
 
     Args:
-        labels: int64 (n_queries, n_cells), offsets, weights: of the queries of the one pass, see `LevelModel`.
+        labels: int64 (n_queries, n_cells), offsets, weights: of the queries of the last pass, see `LevelModel`.
         chain, chain_weights: tables of the rounding by cells, and their weights.
         class_of_cell, bound_of_cell: class of each cell, and its lower bound or -1. bound_table: table of each bound.
         pace, tolerance: see `solve_small_split`. target: of the fit, in persons. unit, snap: see `laminar_network`.
+        total_offsets, total_weights: of the queries, of one answer each, to which a pass before fits the children's
+            totals; none where there is no such pass.
         cells, counts: int64 (n,), cells where the parent has records, and how many.
         is_open: (n_children, n_classes), where children may have records. lower: (n_children, n_bounds or more).
         measured, answers: the children that have answers, int64 (m,), and these. first: the first of all children.
 
     Returns:
-        (distance of the fit in persons, its steps, children with records, where the records of each begin and the last
-        end, their cells, their counts); None for a family that is to go the general way.
+        (distance of the fit in persons, its steps, its unknowns, children with records, where the records of each begin
+        and the last end, their cells, their counts); None for a family that is to go the general way.
     """
     n, m = cells.shape[0], measured.shape[0]
     if m < 2 or not has_open(is_open, measured, first):
@@ -111,14 +116,36 @@ def solve_family(
     smallest: float = separating_weight(labels_here, weights)
     if not smallest > 0.0:
         return None
+    totals, total_of, n_unknowns, total_steps = np.zeros((0, m)), np.full(n, -1, dtype=np.int64), n * m, 0
+    distance: float = 0.0
+    if total_weights.shape[0]:
+        first_pass = fit_totals(
+            total_offsets,
+            total_weights,
+            sums,
+            allowed_table,
+            np.take(class_of_cell, cells),
+            bound_here,
+            lower_here,
+            answers,
+            tolerance,
+            target,
+            pace,
+        )
+        if first_pass is None:
+            return None
+        totals, distance, total_steps, n_rows = first_pass
+        total_of, n_unknowns = np.zeros(n, dtype=np.int64), n_unknowns + n_rows * m
     hessian, g = gram(labels_here, weights), linear_term(labels_here, offsets, weights, answers)
     flat, pointers = allowed_table.reshape(-1), np.arange(0, n * m + 1, m)
-    nobody, nothing = np.full(n, -1, dtype=np.int64), np.zeros((0, m))
-    fitted = solve_small_split(hessian, g, smallest, sums, pointers, flat, nobody, nothing, tolerance, pace)
+    fitted = solve_small_split(hessian, g, smallest, sums, pointers, flat, total_of, totals, tolerance, pace)
     if fitted is None:
         return None
-    estimate = fitted[0]
-    distance: float = distance_persons(hessian, g, smallest, estimate, flat, pointers, sums)
+    estimate, multipliers = fitted[0], fitted[1]
+    distance = max(
+        distance,
+        distance_persons(hessian, g, smallest, smallest, estimate, flat, pointers, sums, totals, multipliers),
+    )
     if not distance <= target or not keeps_bounds(estimate, bound_here, lower_here):
         return None
     rounded = round_estimate(
@@ -135,7 +162,78 @@ def solve_family(
     )
     if rounded is None or not is_sound(rounded, estimate, allowed_table, counts, bound_here, lower_here):
         return None
-    return distance, fitted[2], *children_with_records(rounded, cells, measured)
+    return distance, total_steps + fitted[2], n_unknowns, *children_with_records(rounded, cells, measured)
+
+
+def fit_totals(
+    offsets: Ints,
+    weights: Floats,
+    sums: Floats,
+    allowed: BoolTable,
+    class_of: Ints,
+    bound: Ints,
+    lower: IntTable,
+    answers: ShortTable,
+    tolerance: float,
+    target: float,
+    pace: Ints,
+) -> tuple[NDArray[np.float64], float, int, int] | None:
+    """Fit the totals of the children to queries of one answer each, and check the fit.
+
+    Its rows are the cells of one bound and class, which is all that it tells apart.
+
+    Args:
+        offsets, weights: of the queries. class_of: class of each cell. The rest is that of `solve_family`.
+
+    Returns:
+        (totals (1, m), distance of the fit in persons, its steps, its rows); None if the fit is not certified.
+    """
+    n, m = allowed.shape[0], allowed.shape[1]
+    n_classes: Whole = 0
+    for i in range(n):
+        n_classes = max(n_classes, class_of[i] + 1)
+    number: IntsOut = np.full((lower.shape[0] + 1) * n_classes, -1, dtype=np.int64)
+    for i in range(n):
+        number[(bound[i] + 1) * n_classes + class_of[i]] = i
+    n_rows: Whole = 0
+    for k in range(number.shape[0]):
+        if number[k] >= 0:
+            number[k] = n_rows
+            n_rows += 1
+    row_sums, row_allowed = np.zeros(n_rows), np.empty((n_rows, m), dtype=bool)
+    row_bounds = np.empty(n_rows, dtype=np.int64)
+    known: FloatsOut = row_sums
+    may: BoolTableOut = row_allowed
+    bound_of: IntsOut = row_bounds
+    for i in range(n):
+        r = number[(bound[i] + 1) * n_classes + class_of[i]]
+        known[r] += sums[i]
+        bound_of[r] = bound[i]
+        for j in range(m):
+            may[r, j] = allowed[i, j]
+    labels = np.zeros((weights.shape[0], n_rows), dtype=np.int64)
+    hessian, g = gram(labels, weights), linear_term(labels, offsets, weights, answers)
+    curvature: float = separating_weight(labels, weights)
+    scale: float = weights[0]
+    for q in range(weights.shape[0]):
+        scale = min(scale, weights[q])
+    flat, pointers = row_allowed.reshape(-1), np.arange(0, n_rows * m + 1, m)
+    nobody, nothing = np.full(n_rows, -1, dtype=np.int64), np.zeros((0, m))
+    smallest: float = curvature if curvature > 0.0 else scale
+    fitted = solve_small_split(
+        hessian, g, smallest, row_sums, pointers, flat, nobody, nothing, tolerance, pace
+    )
+    if fitted is None:
+        return None
+    table = fitted[0]
+    distance: float = distance_persons(
+        hessian, g, curvature, scale, table, flat, pointers, row_sums, nothing, nothing
+    )
+    if not distance <= target or not keeps_bounds(table, row_bounds, lower):
+        return None
+    totals = np.zeros((1, m))
+    add_by_group(np.zeros(n_rows, dtype=np.int64), table, totals)
+    return totals, distance, fitted[2], n_rows
 
 
 def has_open(is_open: BoolTable, measured: Ints, first: Whole) -> bool:
@@ -155,20 +253,36 @@ def has_open(is_open: BoolTable, measured: Ints, first: Whole) -> bool:
 def distance_persons(
     hessian: NDArray[np.float64],
     g: NDArray[np.float64],
-    smallest: float,
+    curvature: float,
+    scale: float,
     estimate: NDArray[np.float64],
     allowed: Bools,
     pointers: Ints,
     sums: Floats,
+    totals: FloatTable,
+    multipliers: FloatTable,
 ) -> float:
-    """Return what `optimality.residual_persons` says of a split without groups, where its first bound suffices."""
+    """Return what `optimality.residual_persons` says of a split without bounds, where its first bound suffices.
+
+    Args:
+        curvature, scale: of the Hessian, see `Quadratic`. totals, multipliers: of the children, (1, m), or none (0, m).
+    """
+    n, m = estimate.shape[0], estimate.shape[1]
     violation: float = worst_violation(estimate.reshape(-1), allowed, pointers, sums)
     rest = hessian @ estimate - g
+    if totals.shape[0]:
+        held = np.zeros((1, m))
+        add_by_group(np.zeros(n, dtype=np.int64), estimate, held)
+        violation = max(violation, np.abs(totals - held).max())
+        rest = rest - multipliers
     leave_gap(estimate.reshape(-1), allowed, pointers, sums, rest.reshape(-1))
+    if curvature <= 0.0:
+        steepest: float = np.abs(rest).max()
+        return max(violation, steepest / scale)
     square: float = (rest * rest).sum()
-    b: float = sqrt(square / smallest)
+    b: float = sqrt(square / curvature)
     # the distance of `residual_persons` without multipliers of bounds: c = 0, in the same order of arithmetic
-    return max(violation, (b + sqrt(b * b)) / 2 / sqrt(smallest))
+    return max(violation, (b + sqrt(b * b)) / 2 / sqrt(curvature))
 
 
 def keeps_bounds(estimate: FloatTable, bound: Ints, lower: IntTable) -> bool:

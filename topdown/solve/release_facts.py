@@ -42,7 +42,9 @@ from topdown.solve.rounding.chain import (
 )
 from topdown.solve.rounding.flow_network import SNAP, UNIT
 
-FamilyArguments = tuple[Ints, Ints, Floats, Ints, Ints, Ints, Ints, Ints, Ints, float, float, float, float]
+FamilyArguments = tuple[
+    Ints, Ints, Floats, Ints, Ints, Ints, Ints, Ints, Ints, float, float, float, float, Ints, Floats
+]  # fmt: skip
 
 
 @final
@@ -85,18 +87,27 @@ class LevelModel:
 
     @cached_property
     def family_arguments(self) -> FamilyArguments | None:
-        """What `solve_family` takes of the level; None where it cannot: it knows one pass and lower bounds only."""
-        if len(self.passes) > 1 or len(self.comparisons) or isinstance(self.positions, NoFlow):
+        """What `solve_family` takes of the level; None where it cannot.
+
+        It knows lower bounds only, and one pass, or one before it that fits totals to queries of one answer.
+        """
+        *before, last = self.passes
+        totals = [self.query_names.index(name) for step in before for name in step.queries]
+        is_known = not before or (len(before) == 1 and not self.tables[before[0].table].any())
+        if not is_known or self.labels[totals].any() or len(self.comparisons):
+            return None
+        if isinstance(self.positions, NoFlow):
             return None
         bounds = self.bounds
         if not isinstance(bounds, DisjointBounds) or bounds.has_total or bounds.exact_beside:
             return None
-        chosen = [self.query_names.index(name) for name in self.passes[0].queries]
+        chosen = [self.query_names.index(name) for name in last.queries]
         queries = np.ascontiguousarray(self.labels[chosen]), self.offsets[chosen], self.weights[chosen]
         tables = self.chain.stacked, np.array(self.chain.weights, dtype=np.int64)
         places = np.array([table for table, _ in self.positions], dtype=np.int64)
         goals = (SMALL_PACE, TOLERANCE_PERSONS, TARGET_PERSONS, float(UNIT), SNAP)
-        return *queries, *tables, self.class_of_cell, bounds.group_of_cell, places, *goals
+        of_totals = self.offsets[totals], self.weights[totals]
+        return *queries, *tables, self.class_of_cell, bounds.group_of_cell, places, *goals, *of_totals
 
     def tells_apart(self, step: Pass, cells: Ints | slice) -> bool:
         """Tell whether some query of a pass tells all answers of its table apart on some cells."""

@@ -176,9 +176,9 @@ class TopDownSolver(TreeSolver):
         )
         if found is None:
             return None
-        distance, steps, holding, begins, cells, counts = found
-        n_variables = len(parent.cells) * len(measured)
-        fit, rounded = Fit(distance, steps, 1, n_variables), Rounded(counts, True, "flow")
+        distance, steps, n_unknowns, holding, begins, cells, counts = found
+        fit = Fit(distance, steps, len(level.passes), n_unknowns)
+        rounded = Rounded(counts, True, "flow")
         tally.level(self.context.plan.levels[depth + 1].name).add(fit, rounded)
         return [
             Node(node, cells[low:high], counts[low:high])
