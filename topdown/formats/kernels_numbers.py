@@ -1,7 +1,11 @@
 """Kernel that unpacks whole numbers (compiled: `topdown.resources`): DELTA_BINARY_PACKED of Parquet's format.
 
-A head, then blocks of 128 differences in four groups of 32, each group with its own width in bits. Arrow's reader is
-the slow twin, and takes whatever is handed back.
+A head: differences a block, groups a block, how many numbers, the first. Then blocks of 128 differences: the least of
+them, the widths in bits of its four groups of 32, one byte each, and the groups, each difference less the least, lowest
+bits first. Numbers of the head and the least are written 7 bits a byte; the first and the least have their sign in the
+lowest bit. Arrow's reader is the slow twin, and takes whatever is handed back.
+
+Source: Apache Parquet, Encodings.md, "Delta Encoding".
 """
 
 from __future__ import annotations
