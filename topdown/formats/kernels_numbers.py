@@ -17,11 +17,14 @@ LARGEST: Whole = 2147483647
 
 
 def unpack(data: Bytes, words: StridedInts, at: Whole, out: ShortsOut) -> Whole:
-    """Write packed numbers; return where they end, or -1 if they are packed in another way.
+    """Write packed numbers.
 
     Args:
         data: uint8. words: the eight bytes from each byte of `data` on and from its end, zeros behind it, as int64.
         at: where the numbers begin. out: int32, as many as there are.
+
+    Returns:
+        where the numbers end; -1 if they are packed in another way, are not in `data`, or are beyond 32 bits.
     """
     current: Whole = 0
     for k in range(4):  # differences a block, groups a block, how many, the first
