@@ -153,7 +153,9 @@ def _privacy(c: Content) -> str:
         rows = [_secret(c, f"{at}/secrets/{i}") for i in range(len(c.at(f"{at}/secrets")))]
         about = c.of_unit("privacy.suspicions", "privacy.suspicions_unit")
         change = c.of_unit("privacy.change", "privacy.change_unit")
-        lead = c.say("privacy.lead_presence" if c.at(f"{at}/neighbours") == "add_remove" else "privacy.lead")
+        lead = c.say(
+            "privacy.lead_presence" if c.at(f"{at}/secrets/0/kind") == "presence" else "privacy.lead"
+        )
         parts += [
             f'<p class="lead">{lead}</p>{picture(drawn)}',
             f"<h3>{about}</h3>{table(words['columns'], tests, numbers=(0, 1))}",
