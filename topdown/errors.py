@@ -6,19 +6,15 @@ One root, few leaves. The leaf decides the exit code; the code (`C012`, `D031`, 
 
 from __future__ import annotations
 
-import re
-
 SPEND_NOTE = "this run spent: "
 """How a note on an error begins that says what its run has spent."""
 EXIT_OK, EXIT_CHECK_FAILED, EXIT_USER, EXIT_INFEASIBLE, EXIT_INTERNAL, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
-_TOO_LONG = re.compile(r"[^\s/]{256,}")  # longer than a name in a path can be
-
-
 def _shortened(text: str) -> str:
-    """Return a sentence without the rest of words that nobody reads to their end."""
-    return _TOO_LONG.sub(lambda word: f"{word[0][:60]}...", text)
+    """Return a sentence without the rest of words that nobody reads to their end; no name in a path is so long."""
+    words = text.split(" ")
+    return " ".join(w if len(w) < 256 or "/" in w else f"{w[:60]}..." for w in words)
 
 
 class TopdownError(Exception):
