@@ -1,7 +1,7 @@
 """CPU seconds of whole commands beside an older checkout's, in one run on one machine.
 
 Run: `python -m bench.bench_beside_older CHECKOUT [ROW ...]`, where CHECKOUT has its own `.venv/bin/topdown`; without
-rows all of them, in about an hour. Each command runs once in both checkouts uncounted, then they take turns three
+rows all of them, in about an hour and a half. Each command runs once in both checkouts uncounted, then they take turns three
 times; medians and their ratio, children included, one worker; memory of the largest process. Real blocks of Rhode
 Island are read from ../shared.
 """
@@ -127,6 +127,7 @@ ROWS = {
     "own_plain": own_schema(100, 900, "own"),
     "own_tree": own_schema(105, 574, "tree"),  # 710 areas
     "ten_million": made_up_people(10_000_000),
+    "thirty_million": made_up_people(30_000_000),  # for a nation
     "extension_20k": extension(20_000),
     "extension_100k": extension(100_000),
 }
