@@ -1,7 +1,7 @@
 """CPU seconds of whole commands beside an older checkout's, in one run on one machine.
 
 Run: `python -m bench.bench_beside_older CHECKOUT [ROW ...]`, where CHECKOUT has its own `.venv/bin/topdown`; without
-rows all of them, in about an hour and a half. Each command runs once in both checkouts uncounted, then they take turns three
+rows all, in two hours. Each command runs once in both checkouts uncounted, then they take turns three
 times; medians and their ratio, children included, one worker; memory of the largest process. Real blocks of Rhode
 Island are read from ../shared.
 """
