@@ -59,6 +59,29 @@ def registry_is_there() -> bool:
     return bool(list(Path("toy").glob("ledger-*.registry")))
 
 
+def test_records_moved_to_another_disk_do_not_lose_their_ledger(topdown, run):
+    """Records without their registry, and a ledger from the day it was made: nobody could tell what was spent."""
+    assert release(topdown, run, "r0").code == 0
+    Path("disk").mkdir()
+    Path("toy/persons.csv").rename("disk/persons.csv")
+    run.write_text(run.read_text().replace('"persons.csv"', '"../disk/persons.csv"'))
+    LEDGER.write_bytes(first_line())
+    assert release(topdown, run, "r1", "--again").document["code"] == "B016"
+    assert topdown("ledger", "move", run, "--from", "toy", "--json").document["code"] == "B008"
+
+
+def test_pgsr_refuses_a_ledger_put_back_to_its_first_line(practice, capsys):
+    """The same for group sizes: the ledger's first line beside a registry that has seen more, or beside none."""
+    run = practice / "run.toml"
+    ledger = practice / "ledger" / "made-up-tiny.ledger.jsonl"
+    assert run_pgsr(capsys, "release", run, "--yes")[0] == 0
+    ledger.write_bytes(ledger.read_bytes().splitlines(keepends=True)[0])
+    again = ("release", run, "--out", practice / "r1", "--yes", "--json")
+    assert json.loads(run_pgsr(capsys, *again)[1])["code"] == "B008"
+    next(practice.glob("ledger-*.registry")).unlink()
+    assert json.loads(run_pgsr(capsys, *again)[1])["code"] == "B016"
+
+
 @pytest.mark.parametrize("named", ["persons.csv", "linked.csv"])
 def test_a_second_ledger_for_the_same_records_is_refused(topdown, run, named):
     """Two ledgers would each state as everything what is only a part, in another folder and under another name too."""
@@ -81,6 +104,24 @@ def test_a_second_ledger_for_the_same_records_is_refused(topdown, run, named):
     text = re.sub('^id = "[0-9a-f]{16}".*\n', "", text, flags=re.MULTILINE)
     other.write_text(text.replace('"persons.csv"', f'"../toy/{named}"'))
     assert topdown("ledger", "new", other, "--json").document["code"] == "B017"
+
+
+def test_a_second_ledger_of_pgsr_is_refused(practice, capsys):
+    """Another path for the ledger of the same groups is another account."""
+    said = run_pgsr(
+        capsys,
+        "ledger",
+        "new",
+        practice / "run.toml",
+        "--ledger",
+        practice / "b.jsonl",
+        "--ledger-id",
+        "",
+        "--json",
+    )
+    document = json.loads(said[1])
+    assert (said[0], document["code"]) == (2, "B017")
+    assert "made-up-tiny.ledger.jsonl" in document["text"]
 
 
 def test_what_is_stated_from_an_old_copy_is_refused_or_says_so(topdown, run):

@@ -170,3 +170,16 @@ def test_an_interrupt_says_what_is_spent_and_how_to_go_on(
         assert "--resume" in text
     finish(run, out, "--resume")
     assert len(read_ledger(next((tmp_path / "in" / "ledger").glob("*.jsonl"))).intents) == 1
+
+
+@pytest.mark.slow
+def test_a_second_release_costs_again_and_the_limit_holds(census: Path, tmp_path: Path) -> None:
+    """Two releases of one data set add up on one ledger; the one over the limit is refused before any draw."""
+    run = copy_of(census, tmp_path)
+    finish(run, tmp_path / "one")
+    for more, code in (([], b"B013"), (["--again"], b"B004")):
+        process = start(run, tmp_path / "two", *more)
+        _, errors = process.communicate(timeout=240)
+        assert process.returncode == 2
+        assert code in errors
+    assert not any((tmp_path / "two").rglob("*.parquet")) or not (tmp_path / "two" / "measurements").exists()

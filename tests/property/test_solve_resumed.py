@@ -9,7 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers import policies, solved
-from tests.helpers.sections import solve_small
+from tests.helpers.folders import files
+from tests.helpers.killed import die, is_killed
+from tests.helpers.ledgers import with_ledger
+from tests.helpers.sections import solve_small, unsolve
+from topdown.app import RunOptions, generate_release
+from topdown.plan import PreparedRun, prepare
+from topdown.practice.synth import synth
 from topdown.progress import silent
 from topdown.solve import (
     Checkpoints,
@@ -20,6 +26,7 @@ from topdown.solve import (
     solve_document,
     solve_tree,
 )
+from topdown.verify import verify
 
 MADE_FROM = {"plan_hash": "a", "inputs_sha256": "b", "programs": "c"}
 
@@ -112,3 +119,43 @@ def test_parts_that_are_not_of_this_solve_are_not_used(
     again, n_again = solver.solve(solver.kept)
     assert n_again < n
     same(plain, again)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_between_any_two_parts(tmp_path: Path, workers: int) -> None:
+    """A run killed after each part that it writes must go on to the same folder, with nothing charged twice."""
+    made = synth(tmp_path / "in", people=3_000, schema="toy", seed=6)
+    prepared = prepare(with_ledger(made.run_file))
+    release = tmp_path / "release"
+    generate_release(prepared, release)
+    whole = files(release)
+    ledger = prepared.ledger_path.read_bytes()
+    unsolve(release)
+    n_killed = 0
+    while killed_after_a_part(prepared, release, workers):
+        n_killed += 1
+        found = len(list((release / "work").glob("*.parquet")))
+        assert n_killed == found
+    assert n_killed > 3
+    again = files(release)
+    assert whole.keys() == again.keys()
+    assert [name for name in whole if whole[name] != again[name]] == []
+    assert ledger == prepared.ledger_path.read_bytes()
+    assert verify(release).ok
+
+
+def killed_after_a_part(prepared: PreparedRun, release: Path, workers: int) -> bool:
+    """Go on in a child that dies as soon as it has written one part; tell whether it did."""
+
+    def act() -> None:
+        write = Checkpoints._write
+
+        def last(*args: object) -> None:
+            write(*args)
+            die()
+
+        Checkpoints._write = last
+        generate_release(prepared, release, RunOptions(workers=workers))
+
+    return is_killed(act)

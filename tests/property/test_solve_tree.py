@@ -20,6 +20,42 @@ from topdown.plan import prepare
 from topdown.solve import Solved, solve_answers, try_exact_statistics
 
 
+@pytest.mark.deep
+@given(st.integers(0, 1_000_000), st.sampled_from([0.0, 0.3, 3.0]))
+@settings(max_examples=repeats(20, 80), deadline=None)
+def test_every_release_keeps_every_promise(seed: int, size: float) -> None:
+    """Whatever the noise: whole, nonnegative, exact total, open cells only, lower bounds, all optimal."""
+    with tempfile.TemporaryDirectory() as folder:
+        census = solved.make_census(Path(folder), seed)
+        result = solve_answers(census.context, solved.noisy(census, seed + 1, size=size), census.exact)
+    context, leaves = census.context, result.leaves.whole()
+    assert leaves.count.min() > 0
+    assert leaves.n_records == census.truth[0].n_records
+    rules = context.rules
+    for i, table in enumerate(leaves.at_every_level(context.geography)):
+        assert rules.open[i][table.node, rules.class_of_cell[table.cell]].all()
+        for b, cells in enumerate(rules.bound_cells):
+            held = table.dense(0, table.n_nodes)[:, cells].sum(axis=1)
+            assert (held >= rules.lower[i][:, b]).all()
+    for level in result.document.levels:
+        assert level.n_unconverged == 0
+        assert level.max_kkt_residual_persons <= 1e-5
+        assert level.n_roundings_optimal == level.n_roundings
+
+
+@given(st.integers(0, 1_000_000))
+@settings(max_examples=15, deadline=None)
+def test_without_noise_the_truth_comes_back(seed: int) -> None:
+    """If noiseless answers did not give the truth, the solver would be adding error of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        census = solved.make_census(Path(folder), seed)
+        result = solve_answers(census.context, solved.noisy(census, 0, size=0.0), census.exact)
+    truth = census.truth[-1]
+    np.testing.assert_array_equal(
+        result.leaves.whole().dense(0, truth.n_nodes), truth.dense(0, truth.n_nodes)
+    )
+
+
 def test_another_solver_finds_the_same_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference solver in place of the default must find the same estimates, hence nearly the same table."""
     census = solved.make_census(tmp_path, 6, n_blocks=20)  # its roundings do not tie

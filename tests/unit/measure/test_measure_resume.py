@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -135,6 +136,42 @@ def test_a_run_that_finished_while_the_records_were_read_is_not_repeated(toy, mo
     result = measure(prepared, toy.folder / "out")
     assert (result.n_drawn, result.n_attempts) == (0, 1)
     assert read_ledger(toy.ledger).charged == {"rho": 2}
+
+
+def test_a_folder_put_back_is_charged_for_what_it_forgot(toy):
+    """Restoring only the folder gave several noisy versions of one level for one charge; the ledger remembers."""
+    prepared, out = toy.prepare(limit="100"), toy.folder / "out"
+
+    def stop_after(n: int):
+        seen = []
+
+        def report(event: Event) -> None:
+            seen.append(event)
+            if sum(e.stage == "measure" for e in seen) == n:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return report
+
+    versions: dict[str, set[bytes]] = {}
+    for n in (2, 4, 5):
+        with pytest.raises(KeyboardInterrupt):
+            measure(prepared, out, stop_after(n))
+        for path in out.rglob("*.drawn"):
+            part = f"{path.parent.name}/{path.name.split('.')[0]}"
+            versions.setdefault(part, set()).add(path.read_bytes())
+        if not (toy.folder / "old").exists():
+            shutil.copytree(out, toy.folder / "old")
+        else:
+            shutil.rmtree(out)
+            shutil.copytree(toy.folder / "old", out)
+    result = measure(prepared, out)
+    book = read_ledger(toy.ledger)
+    assert result.n_attempts == len(book.intents) >= 3
+    for part, drawn in versions.items():
+        level = part.split("/")[0]
+        assert len(drawn) <= sum(level in i.covers for i in book.intents.values())
+    assert max(map(len, versions.values())) > 1
+    assert {"rho": result.loss} == book.charged
 
 
 def test_what_fails_of_exact_statistics_fails_before_the_charge(toy):
