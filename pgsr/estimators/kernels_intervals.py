@@ -42,6 +42,7 @@ BLOCK: float = 6.0
 LEAST_BLOCK: float = 10.0
 """Groups that a block of sizes expects: in noise scales, and at least."""
 LEAST_FACTOR: float = 0.02
+"""By which a block's answers multiply what a region expects, at least."""
 OF_ALL: float = 0.5
 """Part of the mean of a ratio, before the data of its size, that comes from all sizes; set on made-up data."""
 PASSES: Whole = 3

@@ -469,8 +469,8 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
     smooth: list[SmoothPrior] = []
     density, of_density, alike, unlike = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     usual, within, before = np.empty(n), np.empty(n), np.empty(n)
-    told = np.empty((4, n))
-    adapted = Adapted(told[0], told[1], told[2], told[3])
+    by_size = np.empty((4, n))  # the arrays of `adapted`
+    adapted = Adapted(by_size[0], by_size[1], by_size[2], by_size[3])
     of_rates = rates_apart(tree, totals)
     clustering, buffers = 0.0, PathBuffers(np.empty(16 * n), np.empty(16 * n))
     for level in range(tree.n_levels):
@@ -501,7 +501,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 smooth_density(mean[up], density)
                 expect_share(mean[up], density, share, before)
                 adapt_to_region(before, steady[r], scale, adapted)
-                expected, left, of_noise = told[:3]
+                expected, left, of_noise = by_size[:3]
                 rates = within + left * left * (unlike - within)
                 likely = (1.0 - share) * expected + of_rates[r] * rates * before * before + of_noise
                 off_by = before - share * np.maximum(mean[up, :-1] - mean[up, 1:], 0.0)

@@ -153,13 +153,13 @@ def _planned_queries(plan: Plan) -> list[PlannedQuery]:
 
 def _ledger_section(prepared: PreparedRun, ledger: LedgerView) -> LedgerSpent:
     own = prepared.run.ledger
-    limits = {name: exact_text(limit) for name, limit in own.limits.fields.items() if limit}
-    fields: dict[str, Any] = ledger.charged | limits
+    limits: dict[str, Any] = {name: exact_text(limit) for name, limit in own.limits.fields.items() if limit}
     return LedgerSpent(
         id=own.id or None,
         path=str(prepared.ledger_path),
         n_intents=ledger.n_intents,
-        **fields,
+        **ledger.stated,
+        **limits,
     )
 
 
@@ -380,9 +380,9 @@ def base_summary(prepared: PreparedRun, patterns: extend.Patterns) -> ExtendedBa
 
 @dataclass(frozen=True, eq=False)
 class LedgerView:
-    """What is charged so far by kind, by how many intents, and why the ledger would refuse the plan, if so."""
+    """What is charged so far, as documents state it, by how many intents, and why the ledger would refuse the plan."""
 
-    charged: dict[str, Any]
+    stated: dict[str, Any]
     n_intents: int
     refusal: BudgetError | None
 
@@ -394,11 +394,11 @@ def view_ledger(prepared: PreparedRun) -> LedgerView:
         BudgetError: the ledger is damaged (B006).
     """
     book, spend = read_ledger(prepared.ledger_path), planned_spend(prepared)
-    charged, n_intents = charged_fields(book), len(book.charges)
+    stated, n_intents = charged_fields(book), len(book.charges)
     if book.opened is None:
         book.add(Opened("", LEDGER_VERSION, *vars(ledger_location(prepared).binding).values()), "", "")
     refusal = over_budget(prepared.ledger_path, book, spend.intent(spend.covers, 1, "new"), spend.limits)
-    return LedgerView(charged, n_intents, refusal)
+    return LedgerView(stated, n_intents, refusal)
 
 
 MOST_POINTS = 20

@@ -7,6 +7,7 @@ those of as many zeros.
 from __future__ import annotations
 
 import io
+import sys
 import zlib
 from functools import lru_cache
 
@@ -20,8 +21,8 @@ from topdown.formats.kernels_numbers import unpack
 from topdown.formats.release_documents import TABLE_OPTIONS
 
 LIST_OF_ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
-IS_COMPILED = not str(kernels_numbers.__file__).endswith(".py")
-"""Whether this is faster than Arrow."""
+IS_COMPILED = sys.byteorder == "little" and not str(kernels_numbers.__file__).endswith(".py")
+"""Whether this is faster than Arrow, and numbers lie in memory as in the file."""
 _KINDS = bytes.fromhex("150a 1506 1506 1c00 00 00")
 """End of a page's header: how numbers and levels are written, no statistics; structs end."""
 

@@ -141,7 +141,11 @@ def read_records(
 
 _TABLE_REFUSALS = {
     "missing": ("D020", "the records file does not exist", "correct input.records in the run file"),
-    "no rows": ("D022", "the records file has no rows", "if nobody is meant, say rows = 0 under [input]"),
+    "no rows": (
+        "D022",
+        "the records file has no rows",
+        "give a table with rows; if nobody is meant, say rows = 0 under [input]",
+    ),
     "miscounted": ("D042", MISCOUNTED, MISCOUNTED_FIX),
     "too large": ("D043", TOO_LARGE, RAISE_TABLE),
 }
