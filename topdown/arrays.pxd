@@ -13,10 +13,7 @@ ctypedef const double[:, ::1] FloatTable
 ctypedef const double[:, :, ::1] FloatStack
 
 ctypedef long long[::1] IntsOut
-ctypedef int[::1] ShortsOut
 ctypedef long long[:, ::1] IntTableOut
 ctypedef double[::1] FloatsOut
 ctypedef double[:, ::1] FloatTableOut
 ctypedef unsigned char[:, ::1] BoolTableOut
-
-ctypedef const long long[:] StridedInts

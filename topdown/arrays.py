@@ -25,11 +25,8 @@ FloatTable = NDArray[np.float64]
 FloatStack = NDArray[np.float64]
 """In a kernel arrays of two and three indices; those above have one."""
 IntsOut = NDArray[np.int64]
-ShortsOut = NDArray[np.int32]
 IntTableOut = NDArray[np.int64]
 BoolTableOut = NDArray[np.bool_]
 FloatsOut = NDArray[np.float64]
 FloatTableOut = NDArray[np.float64]
 """In a kernel arrays that it writes."""
-StridedInts = NDArray[np.int64]
-"""In a kernel an array of one index whose entries need not follow each other."""

@@ -17,6 +17,7 @@ from tests.helpers.cluster import cluster, needs_ray
 from tests.helpers.folders import files
 from tests.helpers.sections import cut_small, solve_small
 from tests.helpers.small_release import build, certified
+from tests.helpers.solved import solve_answers
 from topdown.progress import Event, Report
 from topdown.publish import PublishOptions, publish, section_files
 from topdown.publish import publish_release as publishing
@@ -91,7 +92,7 @@ class Census:
     def same_in(self, workers: Executor, report: Report) -> None:
         """Solve it elsewhere; fail if anything differs."""
         exact = policies.exact_values(self.land)
-        found = solve.solve_answers(self.land.context, self.answers, exact, workers=workers, report=report)
+        found = solve_answers(self.land.context, self.answers, exact, workers=workers, report=report)
         assert self.alone.document == found.document
         one, other = self.alone.leaves.whole(), found.leaves.whole()
         for column in ("node", "cell", "count"):
@@ -104,7 +105,7 @@ def census(monkeypatch: pytest.MonkeyPatch) -> Census:
     solve_small(monkeypatch)
     land = four_levels.make_land(policies.MIXED, lambda _: (3, 1, 1))
     answers = solved.noisy(land, 5, size=3.0)
-    return Census(land, answers, solve.solve_answers(land.context, answers, policies.exact_values(land)))
+    return Census(land, answers, solve_answers(land.context, answers, policies.exact_values(land)))
 
 
 def test_killed_at_any_task_of_a_solve(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,17 @@ from tests.helpers.runs import run_text
 from topdown.formats import Solve, json_bytes
 from topdown.model import Histogram
 from topdown.plan import PublicContext, load_context, prepare
-from topdown.solve import AnswersInMemory, MemorySource, solve_folder
+from topdown.progress import Report, silent
+from topdown.solve import (
+    AnswersInMemory,
+    MemorySource,
+    Solved,
+    make_top_down_solver,
+    solve_document,
+    solve_folder,
+    solve_tree,
+)
+from topdown.workers import Executor
 
 TOY_COLUMNS = "homes", "dormitories", "barracks"
 TOP = Path(__file__).resolve().parents[2]
@@ -22,6 +33,21 @@ def solve_release(release: Path, *, workers: int = 1) -> tuple[Histogram, Solve]
     solved = solve_folder(release, load_context(release), workers=workers)
     (release / "solve.json").write_bytes(json_bytes(solved.document))
     return solved.leaves.whole(), solved.document
+
+
+def solve_answers(
+    context: PublicContext,
+    answers: Any,
+    exact: dict[str, NDArray[np.int64]],
+    *,
+    workers: Executor = 1,
+    tables: dict[str, NDArray[np.int64]] | None = None,
+    report: Report = silent,
+) -> Solved:
+    """Solve the whole tree from answers, exact totals by level, and exact tables of the leaves by query."""
+    solver = make_top_down_solver(context, answers, exact, tables)
+    leaves, tally = solve_tree(solver, context, workers, report)
+    return Solved(leaves, solve_document(solver, tally))
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from tests.helpers import policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.random_census import make_random_census
+from tests.helpers.solved import solve_answers
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
 from topdown.resources import load_source
-from topdown.solve import Solved, Tally, TopDownSolver, is_sound, solve_answers, solve_family
+from topdown.solve import Solved, Tally, TopDownSolver, is_sound, solve_family
 
 SIZES = st.sampled_from([0.0, 0.3, 3.0, 30.0])  # of the noise, against the planned one
 # Places of arguments of `solve_family`.

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from tests.helpers import policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.extension import INVARIANTS, make_land
+from tests.helpers.solved import solve_answers
 from topdown.app import generate_release
 from topdown.formats import Broken, Solve, json_bytes
 from topdown.measure import read_microdata
 from topdown.model import Histogram
 from topdown.plan import load_context, prepare
-from topdown.solve import SoftRuleRepair, solve_answers
+from topdown.solve import SoftRuleRepair
 
 DWELLING, SEX, AGE = np.unravel_index(np.arange(18), (3, 2, 3))
 AT_HOME = DWELLING == 0

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from tests.helpers.depth import repeats
+from tests.helpers.solved import solve_answers
 from topdown.model import ConstraintSystem, SplitConstraints, split_constraints
 from topdown.model import split_polytopes as polytopes
 from topdown.plan import PublicContext
@@ -21,7 +22,6 @@ from topdown.solve import (
     can_split,
     find_node_conflict,
     relax_to_feasible,
-    solve_answers,
 )
 from topdown.solve import table_changes as conflict
 

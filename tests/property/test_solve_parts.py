@@ -14,6 +14,7 @@ from tests.helpers import four_levels, policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.sections import cut_small
+from tests.helpers.solved import solve_answers
 from topdown.app import RunOptions, generate_release
 from topdown.errors import NoSplitError
 from topdown.model import (
@@ -55,7 +56,7 @@ def by_parts(
         patch.setattr(sections, "CHECKPOINT_LEAVES", 2 * leaves[1])
         patch.setattr(solve, "TASKS_PER_WORKER", 1)
         exact = policies.exact_values(census)
-        return solve.solve_answers(census.context, answers, exact, tables=tables, workers=workers)
+        return solve_answers(census.context, answers, exact, tables=tables, workers=workers)
 
 
 def check_equal(census: solved.Census, answers: solved.NoisyAnswers, workers: int) -> None:
@@ -113,9 +114,9 @@ def test_leaves_that_were_not_sent_are_sent_when_they_are_needed(monkeypatch: py
 
     monkeypatch.setattr(solve, "SOLVE_CUT_LEAVES", 3)
     monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
-    plain = solve.solve_answers(census.context, answers, census.exact)
+    plain = solve_answers(census.context, answers, census.exact)
     monkeypatch.setattr(TopDownSolver, "_children", fails_first)
-    again = solve.solve_answers(census.context, answers, census.exact)
+    again = solve_answers(census.context, answers, census.exact)
     assert len(without) == len(mended) == len(census.context.geography.levels[1])
     assert plain.document == again.document
     np.testing.assert_array_equal(plain.leaves.whole().count, again.leaves.whole().count)

@@ -12,10 +12,10 @@ from msgspec import structs
 
 from tests.helpers import policies, solved
 from tests.helpers.depth import DEPTH, repeats
+from tests.helpers.solved import solve_answers
 from topdown.errors import ConfigError, InfeasibleError, InternalError
 from topdown.model import split_polytopes as polytopes
 from topdown.solve import release_facts as level_facts
-from topdown.solve import solve_answers
 from topdown.solve.implied import plan_verdicts
 
 

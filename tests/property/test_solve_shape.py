@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import four_levels, policies, solved
+from tests.helpers.solved import solve_answers
 from topdown.errors import TopdownError
 from topdown.formats import Verdict
 from topdown.model import Geography, SplitConstraints, SplitForm
@@ -203,7 +204,7 @@ def solve_land(land: Land, *, by_county: bool, change: Change | None = None) -> 
         patch.setattr(solve, "TASKS_PER_WORKER", 1)
         exact, tables = policies.exact_values(census), policies.exact_tables(census)
         noise = solved.noisy(census, 5, size=8.0 if land.failsafe else 3.0)
-        return Found(solve.solve_answers(census.context, noise, exact, tables=tables), sorted(trace))
+        return Found(solve_answers(census.context, noise, exact, tables=tables), sorted(trace))
 
 
 def write(digest: Any, value: object) -> None:

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from tests.helpers import policies, solved
 from tests.helpers.depth import DEPTH, repeats
 from tests.helpers.random_census import draw, make_random_census
+from tests.helpers.solved import solve_answers
 from tests.oracles.quadratic_solvers import solve_splits_by
 from topdown.errors import ConfigError, TopdownError
 from topdown.model import Histogram
 from topdown.model import split_polytopes as polytopes
 from topdown.plan import prepare
-from topdown.solve import Solved, solve_answers, try_exact_statistics
+from topdown.solve import Solved, try_exact_statistics
 
 
 @pytest.mark.deep

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tests.helpers import policies, random_census, solved
 from tests.helpers.dense_tree import Case, Dense, solve_densely
+from tests.helpers.solved import solve_answers
 from tests.helpers.tree_census import case_of, with_tree
 from topdown.plan import Pass
 from topdown.solve import (
@@ -18,7 +19,6 @@ from topdown.solve import (
     Tally,
     TopDownSolver,
     make_top_down_solver,
-    solve_answers,
 )
 from topdown.solve.least_squares import PerChild
 from topdown.solve.tree import TreeStatistics

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
         json_bytes,
         schema_of,
     )
-    from topdown.formats.kernels_numbers import unpack
-    from topdown.formats.packed_lists import unpacked_lists
     from topdown.formats.plan_documents import Verdict
     from topdown.formats.release_documents import (
         LISTED_ROWS,

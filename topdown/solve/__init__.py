@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         choose_cut,
         open_release,
         records_sha256,
-        solve_answers,
         solve_document,
         solve_folder,
         solve_tree,

@@ -27,7 +27,7 @@ from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles, file_sha256
 from topdown.progress import Event, Report, silent
 from topdown.solve.extend import find_patterns, make_extension_solver
-from topdown.solve.noisy_answers import AnswersInMemory, ListedAnswers, MeasurementReader, NoisyAnswers
+from topdown.solve.noisy_answers import AnswersInMemory, ListedAnswers, MeasurementReader
 from topdown.solve.objectives import OwnStatistics
 from topdown.solve.release_facts import exact_tables, exact_totals, facts_of_release
 from topdown.solve.slices import TreePartitioner, WorkerState, make_partitioner
@@ -114,35 +114,6 @@ class Solved:
     numbers: TreeEstimates | None = None
 
 
-def solve_answers(
-    context: PublicContext,
-    answers: NoisyAnswers,
-    exact: dict[str, Ints],
-    *,
-    workers: Executor = 1,
-    tables: dict[str, Ints] | None = None,
-    report: Report = silent,
-) -> Solved:
-    """Solve the whole tree.
-
-    The result depends on the plan, the public facts and the noisy answers only: one or many workers give equal bytes.
-
-    Args:
-        context: plan and public facts.
-        answers: noisy answers of every query at every inhabited node.
-        exact: exact node totals by level name.
-        workers: processes, of which 1 is this one, or a cluster.
-        tables: exact tables of the leaves other than totals, by query.
-        report: told after every subtree.
-
-    Raises:
-        InfeasibleError: a split has no solution; the node is named.
-    """
-    solver = make_top_down_solver(context, answers, exact, tables)
-    leaves, tally = solve_tree(solver, context, workers, report)
-    return Solved(leaves, solve_document(solver, tally))
-
-
 def solve_tree(
     solver: TreeSolver,
     context: PublicContext,
@@ -156,7 +127,8 @@ def solve_tree(
     finished section are put away in few bytes.
 
     Args:
-        solver: the solver. context: plan and public facts. workers, report: see `solve_answers`.
+        solver: the solver. context: plan and public facts. workers: processes, of which 1 is this one, or a cluster.
+        report: told after every subtree.
         kept: where finished parts are kept, and found after a stop; None: nowhere.
     """
     with threadpool_limits(limits=1):  # one BLAS thread: the same sums in the same order everywhere
@@ -443,7 +415,7 @@ def solve_folder(
         release: folder with plan, public facts and measurements. context: of that plan.
         solver: from `open_release`, if it is there already.
         work: folder of finished parts (`Checkpoints`); None: nothing is kept.
-        workers, report: see `solve_answers`.
+        workers, report: see `solve_tree`.
     """
     solver = solver or open_release(release, context)
     inputs = inputs_sha256(release, context.plan)

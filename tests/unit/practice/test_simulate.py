@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from tests.helpers.small_release import build
+from tests.helpers.solved import solve_answers
 from topdown.errors import ConfigError, DataError, InternalError
 from topdown.made_up import mark_of
 from topdown.measure import encode_part, level_drawer, plan_parts
 from topdown.plan import PreparedRun, prepare
 from topdown.practice import ErrorSums, Replicate, open_simulation, open_truth
 from topdown.privacy import AesBits, SimulationBits
-from topdown.solve import AnswersInMemory, MeasurementReader, exact_tables, exact_totals, solve_answers
+from topdown.solve import AnswersInMemory, MeasurementReader, exact_tables, exact_totals
 
 WHY = "made up for this test"
 

@@ -9,10 +9,10 @@ from msgspec import to_builtins
 
 from tests.helpers import policies, solved
 from tests.helpers.small_release import make_context
+from tests.helpers.solved import solve_answers
 from tests.helpers.tree_census import with_tree
 from topdown.plan import Pass, PublicContext, load_settings, plan_from_document
 from topdown.resources import find
-from topdown.solve import solve_answers
 from topdown.solve.tree import LeafPath, Measured, choose_levels, normal_residual_persons
 from topdown.solve.tree import coverage as covered
 
