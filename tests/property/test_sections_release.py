@@ -188,7 +188,7 @@ def test_facts_in_few_bytes_are_added_up_in_eight() -> None:
     assert closed.tolist() == [False, False]
 
 
-SHARE = 0.1  # of the function calls below the cut; a family in one call has few
+MOST_CALLS = 700  # of functions, to open a slice: a twentieth of what its families took one by one
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_slices_cost_little(tmp_path: Path, read: Counter[str]) -> None:
     walk.below(cut, unpack_nodes(rows), Tally())
     at_once = dict(read)
     read.clear()
-    opener, own, solving, n_runs = pickle.loads(pickle.dumps(cutter.state)), 0, 0, 0  # noqa: S301 -- our own
+    opener, own, n_runs = pickle.loads(pickle.dumps(cutter.state)), 0, 0  # noqa: S301 -- our own
     for run in node_runs(geography, checkpoint_spans(geography, cut)[0], run_leaves, rows):
 
         def opened(run: Any = run) -> tuple[Any, Any]:
@@ -247,8 +247,8 @@ def test_slices_cost_little(tmp_path: Path, read: Counter[str]) -> None:
             return opener.open(sent[0])[0], sent[1]
 
         (alone, nodes), n_opening = _calls(opened)
-        _, n_solving = _calls(lambda alone=alone, nodes=nodes: alone.below(cut, nodes, Tally()))
-        own, solving, n_runs = own + n_opening, solving + n_solving, n_runs + 1
+        alone.below(cut, nodes, Tally())
+        own, n_runs = own + n_opening, n_runs + 1
     assert n_runs > 2
     assert dict(read) == at_once
-    assert own <= SHARE * (own + solving), (own, solving, n_runs)
+    assert own <= MOST_CALLS * n_runs, (own, n_runs)
