@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from tests.cli.test_plan_budget import write
+from tests.helpers.failing import fails_with
 from topdown import app, plan
 from topdown.errors import ConfigError
 
@@ -45,6 +46,5 @@ def test_a_point_is_what_a_plan_of_its_budget_says(toy, tmp_path, kind):
 def test_a_grid_without_a_meaning_is_refused(toy, tmp_path, epsilons, delta, code):
     """A grid with a hole, or an epsilon that no budget keeps, must not be drawn."""
     context = plan(toy(tmp_path / "a")).prepared.context
-    with pytest.raises(ConfigError) as error:
+    with fails_with(code, ConfigError):
         app.budget_grid(context, [Fraction(e) for e in epsilons], Fraction(delta))
-    assert error.value.code == code

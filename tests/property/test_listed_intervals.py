@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.helpers.failing import fails_with
 from tests.helpers.interval_census import release
 from tests.helpers.small_release import edit_table, reseal
 from topdown.app import tables
@@ -199,9 +200,8 @@ def test_all_cells_need_intervals_and_a_limit(
 ) -> None:
     """Without intervals no cell is told from another; without a limit a country fills the memory."""
     plain = Path(release(tmp_path / "plain", text="[budget]").release)
-    with pytest.raises(ConfigError) as caught:
+    with fails_with("C310", ConfigError):
         tables(plain, tmp_path / "t", all_cells=True)
-    assert caught.value.code == "C310"
     monkeypatch.setattr("topdown.app.tables_and_intervals.MOST_POSSIBLE", 30)
     out = str(tmp_path / "u")
     assert main(["tables", str(made), "--by", "detailed", "--all-cells", "--out", out, "--json"]) == 2

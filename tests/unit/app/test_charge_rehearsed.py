@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from tests.helpers.failing import fails_with
 from tests.helpers.ledgers import n_intents, with_ledger
 from tests.helpers.runs import write_census
 from topdown.app import generate_release, write_as_charged
@@ -95,9 +96,8 @@ def test_what_verify_would_refuse_is_not_charged(
     prepared = planned(tmp_path)
     before = prepared.ledger_path.read_bytes()
     mutate(monkeypatch)
-    with pytest.raises(ConfigError) as caught:
+    with fails_with("C079", ConfigError) as caught:
         generate_release(prepared, tmp_path / "release")
-    assert caught.value.code == "C079"
     assert dict(caught.value.details)["found"] == found
     assert where in str(caught.value)
     assert "charged nothing" in caught.value.fix
@@ -114,9 +114,8 @@ def test_a_law_that_verify_does_not_know_is_refused_unspent(
     before = prepared.ledger_path.read_bytes()
     others = {name: law for name, law in noise_laws.LAWS.items() if name != "two_sided_geometric"}
     monkeypatch.setattr(noise_laws, "LAWS", others)
-    with pytest.raises(ConfigError, match="is not checked") as caught:
+    with fails_with("C077", ConfigError, match="is not checked"):
         generate_release(prepared, tmp_path / "release")
-    assert caught.value.code == "C077"
     assert before == prepared.ledger_path.read_bytes()
 
 
@@ -155,9 +154,8 @@ def test_a_preflight_that_cannot_be_removed_stops_the_run_uncharged(
             raise OSError(24, "Too many open files", str(path))
 
     monkeypatch.setattr(shutil, "rmtree", too_few_files)
-    with pytest.raises(DataError) as caught:
+    with fails_with("D050", DataError):
         generate_release(prepared, out)
-    assert caught.value.code == "D050"
     assert before == prepared.ledger_path.read_bytes()
     assert (out / ".rehearsal").exists()
     monkeypatch.undo()

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from tests.helpers.failing import fails_with
 from topdown.errors import ConfigError
 from topdown.file_names import MOST_NAME_BYTES, checked_name, refuse_same_file, table_name
 from topdown.output_paths import open_log, refuse_inside, refuse_needed, refuse_release, write_new
@@ -17,9 +18,8 @@ BAD = ["", ".", "..", ".x", "-x", "_", "a/b", "../a", "a\\b", "a\0", "a b", "a\n
 @pytest.mark.parametrize("name", BAD)
 def test_a_name_that_is_no_file_name_is_refused(name):
     """It would be a path, a link's bait, another file's name, or none on some machine."""
-    with pytest.raises(ConfigError) as caught:
+    with fails_with("C130", ConfigError) as caught:
         checked_name(name, "level")
-    assert caught.value.code == "C130"
     assert caught.value.text.isprintable()
 
 
@@ -34,18 +34,16 @@ def test_names_of_any_script_are_names(name):
 def test_two_names_of_one_file_are_refused():
     """The second table would overwrite the first; capitals do not tell files apart everywhere."""
     for names in (("sex * age", "sex_by_age"), ("Land", "land"), ("ﬁn", "fin")):
-        with pytest.raises(ConfigError) as caught:
+        with fails_with("C131", ConfigError):
             refuse_same_file(names, "table")
-        assert caught.value.code == "C131"
     refuse_same_file(("sex * age", "sex", "age"), "table")
     assert table_name("sex * age") == "sex_by_age"
 
 
 def test_a_table_of_too_many_attributes_has_no_file_name():
     """A name past 255 bytes is refused by the file system after the noise was drawn."""
-    with pytest.raises(ConfigError) as caught:
+    with fails_with("C130", ConfigError):
         refuse_same_file([" * ".join(c * 50 for c in "abcde")], "table")
-    assert caught.value.code == "C130"
 
 
 def test_one_file_by_any_name_is_found(tmp_path):
@@ -56,9 +54,8 @@ def test_one_file_by_any_name_is_found(tmp_path):
     os.link(records, tmp_path / "hard")
     (tmp_path / "other").write_text("x")
     for name in ("records.csv", "./records.csv", "soft", "hard", f"../{tmp_path.name}/records.csv"):
-        with pytest.raises(ConfigError) as caught:
+        with fails_with("C132", ConfigError):
             refuse_needed(tmp_path / name, "--out", (records,))
-        assert caught.value.code == "C132"
     refuse_needed(tmp_path / "other", "--out", (records, tmp_path / "absent"))
 
 
@@ -84,23 +81,20 @@ def test_a_file_is_created_and_not_replaced(tmp_path):
     for name in ("a.json", "link"):
         (tmp_path / "new" / "link").unlink(missing_ok=True)
         (tmp_path / "new" / "link").symlink_to("nowhere")
-        with pytest.raises(ConfigError) as caught:
+        with fails_with("C080", ConfigError):
             write_new(path.with_name(name), b"2")
-        assert caught.value.code == "C080"
     write_new(path, b"3", force=True)
     assert path.read_bytes() == b"3"
-    with pytest.raises(ConfigError) as caught:
+    with fails_with("C132", ConfigError):
         write_new(path.with_name("link"), b"4", force=True)
-    assert caught.value.code == "C132"
     assert sorted(p.name for p in path.parent.iterdir()) == ["a.json", "link"]
 
 
 def test_a_ledger_is_not_replaced_even_by_force(toy_ledger):
     """It is the only book of what was spent."""
     before = toy_ledger.read_bytes()
-    with pytest.raises(ConfigError) as caught:
+    with fails_with("C132", ConfigError):
         write_new(toy_ledger, b"x", force=True)
-    assert caught.value.code == "C132"
     with pytest.raises(ConfigError):
         open_log(toy_ledger, ())
     assert before == toy_ledger.read_bytes()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.helpers.failing import fails_with
 from topdown.errors import DataError
 from topdown.formats.caps import TABLE_VARIABLE
 from topdown.inputs import TableColumn, TableProblem, TableReader, read_table, reading_process
@@ -147,6 +148,5 @@ def test_more_rows_than_may_be_are_refused(tmp_path, monkeypatch):
     """A table of empty rows has no bytes that could be counted."""
     (tmp_path / "a.csv").write_text("n\n" + "1\n" * 11)
     monkeypatch.setattr("topdown.inputs.table_reader.TABLE_ROWS", 10)
-    with pytest.raises(DataError) as raised:
+    with fails_with("D088", DataError):
         read_table(tmp_path / "a.csv", [TableColumn("n", "whole")])
-    assert raised.value.code == "D088"

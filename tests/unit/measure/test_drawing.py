@@ -15,6 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tests.helpers.audited import without_noise
+from tests.helpers.failing import fails_with
 from tests.helpers.killed import die
 from tests.helpers.tiny_extension import World, draw_world
 from topdown.errors import InternalError
@@ -111,9 +112,8 @@ def test_a_twin_that_shares_its_key_is_refused_before_anything_is_begun():
             taken.append(part)
             yield part
 
-    with pytest.raises(InternalError) as error:
+    with fails_with("X058", InternalError):
         list(draw_in_children(lambda: Streaming(copied), parts(), 2))
-    assert error.value.code == "X058"
     assert taken == []
     assert multiprocessing.active_children() == []
 
@@ -123,9 +123,8 @@ def test_a_twin_in_a_measurement_leaves_no_part_and_one_charge(toy, small_parts,
     copied = CopiedBits()
     monkeypatch.setattr("topdown.measure.measurement.AesBits", lambda: copied)
     prepared = toy.prepare()
-    with pytest.raises(InternalError) as error:
+    with fails_with("X058", InternalError):
         measure(prepared, toy.folder / "out", workers=2)
-    assert error.value.code == "X058"
     book = read_ledger(toy.ledger)
     assert (len(book.intents), book.begun) == (1, {})
 
@@ -167,9 +166,8 @@ def test_a_killed_child_ends_the_run_and_its_parts_are_charged_again(toy, small_
         return data
 
     monkeypatch.setattr(PartDrawer, "file_of", dying)
-    with pytest.raises(InternalError) as error:
+    with fails_with("X049", InternalError) as error:
         measure(prepared, out, workers=2)
-    assert error.value.code == "X049"
     assert dict(error.value.details)["lost with it"].startswith("block/part-")
     assert multiprocessing.active_children() == []
     before = read_ledger(toy.ledger)
@@ -195,9 +193,8 @@ def test_an_error_of_a_child_keeps_its_code_and_hides_its_words(toy):
         raise ValueError("17 people")
 
     for act, code in ((known, "X020"), (unknown, "X022")):
-        with pytest.raises(InternalError) as error:
+        with fails_with(code, InternalError) as error:
             list(draw_in_children(lambda act=act: Streaming(AesBits(), act), PARTS, 2))
-        assert error.value.code == code
         assert (
             "17" not in f"{error.value}{error.value.details}{error.value.__cause__}{error.value.__context__}"
         )
@@ -377,9 +374,8 @@ def test_a_sum_that_leaves_32_bits_is_refused(noise, counts):
     """A sum that wraps would be published as a number of another sign."""
     block = np.full((1, 2), noise, dtype=np.int32)
     place = np.ones(len(counts), dtype=np.int64)
-    with pytest.raises(InternalError) as refused:
+    with fails_with("X020", InternalError):
         add_counts(block, 0 * place, place.astype(np.int32), np.array(counts))
-    assert refused.value.code == "X020"
     assert block.tolist() == [[noise, noise]]
 
 

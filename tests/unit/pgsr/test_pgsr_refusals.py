@@ -6,8 +6,9 @@ import pytest
 
 from pgsr import Budget, Plan, Sizes
 from pgsr.formats import Names
+from tests.helpers.failing import fails_with
 from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, book, change_limits, changed, released
-from topdown.errors import BudgetError, ConfigError, DataError, TopdownError
+from topdown.errors import BudgetError, ConfigError, DataError
 from topdown.privacy.ledger import Limits
 
 
@@ -50,9 +51,8 @@ from topdown.privacy.ledger import Limits
 def test_bad_input_draws_and_charges_nothing(tmp_path, groups, options, code):
     """A refused release must leave neither files nor a spent budget."""
     settings = {"mechanism": "tracking", "epsilon": "1/2", "sizes": 5} | book(tmp_path) | options
-    with pytest.raises(TopdownError) as caught:
+    with fails_with(code) as caught:
         released(groups, REGIONS, out=tmp_path / "out", **settings)
-    assert code == caught.value.code
     assert caught.value.exit_code == 2
     assert caught.value.fix
     assert dict(caught.value.details)["this run spent"] == "nothing"
@@ -88,9 +88,8 @@ def test_a_decision_that_cannot_be_is_refused_when_it_is_made(options, code):
     """A plan, ledger or policy that exists is whole, so that `release` meets no half of one."""
     settings = {"sizes": 5, "ledger": "book.jsonl", "ledger_id": "0" * 16, "out": "out"}
     chosen = {"mechanism": "tracking", "epsilon": "1/2"} | settings | options
-    with pytest.raises(ConfigError) as caught:
+    with fails_with(code, ConfigError) as caught:
         released(GROUPS, REGIONS, **chosen)
-    assert code == caught.value.code
     assert caught.value.exit_code == 2
     assert caught.value.fix
 
@@ -111,9 +110,8 @@ def test_the_same_plan_is_not_charged_twice_unasked(tmp_path):
     """Two noisy versions of one release must be somebody's wish, and both be in the ledger."""
     settings = {"sizes": 4} | book(tmp_path) | {"epsilon_limit": 10}
     released(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "a", **settings)
-    with pytest.raises(TopdownError) as caught:
+    with fails_with("B013") as caught:
         released(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "b", **settings)
-    assert caught.value.code == "B013"
     assert dict(caught.value.details)["this run spent"] == "nothing"
     released(GROUPS, REGIONS, "tracking", 1, out=tmp_path / "b", again=True, **settings)
     assert (tmp_path / "groups.ledger.jsonl").read_text().count('"kind":"intent"') == 2
@@ -124,13 +122,11 @@ def test_a_ledger_takes_both_kinds_of_noise_under_limits_of_all(tmp_path):
     named = book(tmp_path)
     released(GROUPS, REGIONS, "tracking", "1/2", sizes=4, out=tmp_path / "one", **named)
     gaussian = {"rho": "1/8", "sizes": 4, **named}
-    with pytest.raises(BudgetError) as caught:
+    with fails_with("B004", BudgetError):
         released(GROUPS, REGIONS, "tracking", None, out=tmp_path / "two", **gaussian)
-    assert caught.value.code == "B004"
     limits = {"rho_limit": "1/4", "epsilon_limit": "4", "delta_limit": "1/1000000"}
-    with pytest.raises(BudgetError) as caught:
+    with fails_with("B066", BudgetError):
         released(GROUPS, REGIONS, "tracking", None, out=tmp_path / "two", **gaussian, **limits)
-    assert caught.value.code == "B066"
     change_limits(named, Limits(Fraction(1, 4), Fraction(4), Fraction(1, 10**6)))
     assert released(GROUPS, REGIONS, "tracking", None, out=tmp_path / "two", **gaussian, **limits).is_release
 
@@ -141,6 +137,5 @@ def test_a_ledger_takes_both_kinds_of_noise_under_limits_of_all(tmp_path):
 )
 def test_what_readme_says_of_a_release_stands_in_one_line_each(name, text):
     """A title could put a section of its own into README.txt above that on privacy, and pgsr verify passed."""
-    with pytest.raises(ConfigError, match=name) as caught:
+    with fails_with("C015", ConfigError, match=name):
         Plan(Sizes(3), Budget(rho="1/8"), names=Names(**{name: text}))
-    assert caught.value.code == "C015"

@@ -14,6 +14,7 @@ from pgsr.group_commands import release_command, verify_command
 from pgsr.level_noise import NOT_A_RELEASE
 from pgsr.released_groups import read_certificate
 from pgsr.run_settings import RunFile, settings_of
+from tests.helpers.failing import fails_with
 from tests.helpers.groups import (
     GROUPS,
     PEOPLE,
@@ -152,9 +153,8 @@ def test_a_simulation_on_unmarked_groups_is_refused(tmp_path):
     table.write_text("region,size,count\nGA,1,3\nNY,2,2\n")
     options = {"sizes": 4, "simulate": 1}
     for groups, reason in ((GROUPS, ""), (table, ""), (GROUPS, "public"), (table, "public")):
-        with pytest.raises(ConfigError) as caught:
+        with fails_with("C121", ConfigError):
             released(groups, REGIONS, "tracking", 1, truth_is_public=reason, out=tmp_path / "out", **options)
-        assert caught.value.code == "C121"
         assert not (tmp_path / "out").exists()
     made = released(table, REGIONS, "tracking", 1, truth_is_public=WHY, **options)
     assert (made.origin.kind, made.origin.name, made.origin.reason) == ("public", "groups.csv", WHY)

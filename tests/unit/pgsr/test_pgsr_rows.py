@@ -23,6 +23,7 @@ from pgsr.estimators import (
 from pgsr.group_checks import _steady_tails, choice_of
 from pgsr.level_noise import calibrate
 from pgsr.vectors import measure_exactly
+from tests.helpers.failing import fails_with
 from topdown.errors import ConfigError
 
 TREES = ([[-1]], [[-1], [0]], [[-1], [0, 0, 0]], [[-1], [0, 0], [0, 0, 1]], [[-1], [0], [0, 0], [0, 1, 1]])
@@ -216,6 +217,5 @@ def test_estimates_keep_every_number_and_bounds_no_wider_than_noise(levels, n_si
 def test_rows_cover_steps_of_one_person_only(step):
     """A group that changes by several persons moves a row by as many."""
     steps = ("household",) if step == "household" else ("move", "dropped")
-    with pytest.raises(ConfigError) as caught:
+    with fails_with("C184", ConfigError):
         calibrate("tail_rows", tree_of([[-1]]), Sizes(5), Budget(1), steps)
-    assert caught.value.code == "C184"

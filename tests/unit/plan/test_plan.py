@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.helpers.failing import fails_with
 from tests.helpers.policies import inexact_toy
 from tests.helpers.solved import toy_run
 from topdown.errors import ConfigError, DataError
@@ -176,6 +177,5 @@ def test_an_empty_value_of_a_parquet_column_is_refused(
     tmp_path: Path, column: str, values: pa.Array, code: str
 ) -> None:
     """A leaf without a geocode, or with an unknown fact, would close or open cells by luck."""
-    with pytest.raises(DataError) as caught:
+    with fails_with(code, DataError):
         prepare(parquet_leaves(tmp_path, **{column: values}))
-    assert code == caught.value.code

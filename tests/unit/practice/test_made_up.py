@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.failing import fails_with
 from topdown.errors import ConfigError
 from topdown.made_up import Origin, mark_of, origin_of, refuse_simulation, write_mark
 
@@ -112,9 +113,8 @@ def test_a_reason_is_kept(table: Path) -> None:
 
 def test_a_missing_table_is_no_public_table(tmp_path: Path) -> None:
     """A typing error must not end in a traceback."""
-    with pytest.raises(ConfigError) as caught:
+    with fails_with("C001", ConfigError):
         origin_of(tmp_path / "none.csv", WHY)
-    assert caught.value.code == "C001"
 
 
 @pytest.mark.parametrize("name", ["simulation.json", "NOT-A-RELEASE.txt"])
@@ -123,6 +123,5 @@ def test_a_folder_of_a_simulation_is_known_by_either_file(tmp_path: Path, name: 
     refuse_simulation(tmp_path)
     (tmp_path / name).touch()
     for folder in (tmp_path, tmp_path / "replicate-000"):
-        with pytest.raises(ConfigError) as caught:
+        with fails_with("C122", ConfigError):
             refuse_simulation(folder)
-        assert caught.value.code == "C122"

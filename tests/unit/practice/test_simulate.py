@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.failing import fails_with
 from tests.helpers.small_release import build
 from tests.helpers.solved import solve_answers
 from topdown.errors import ConfigError, DataError, InternalError
@@ -67,9 +68,8 @@ def test_public_records_carry_their_reason(prepared: PreparedRun, unmarked: Path
 def test_records_that_break_a_rule_are_not_listed(prepared: PreparedRun, unmarked: Path) -> None:
     """A simulation writes nothing beside its truth: that may be a published folder."""
     unmarked.with_suffix("").write_text("geocode,dwelling,sex,age,count\nnowhere,home,female,0_17,1\n")
-    with pytest.raises(DataError) as caught:
+    with fails_with("D030", DataError):
         open_simulation(prepared, unmarked.with_suffix(""), truth_is_public=WHY)
-    assert caught.value.code == "D030"
     assert not [path for path in unmarked.parent.iterdir() if "PRIVATE" in path.name]
 
 
@@ -188,9 +188,8 @@ def test_seeded_noise_never_becomes_a_measurement(prepared: PreparedRun, census:
         if allowed:
             assert encode_part(prepared.context, part, drawn)
         else:
-            with pytest.raises(InternalError) as caught:
+            with fails_with("X045", InternalError):
                 encode_part(prepared.context, part, drawn)
-            assert caught.value.code == "X045"
 
 
 def test_a_published_release_is_a_truth_and_a_changed_one_is_not(tmp_path: Path) -> None:
@@ -248,9 +247,8 @@ def test_no_replicates_is_a_user_error(
     prepared: PreparedRun, census: Path, replicates: int, workers: int
 ) -> None:
     """An empty result would be averaged into nonsense."""
-    with pytest.raises(ConfigError) as caught:
+    with fails_with("C005", ConfigError):
         open_simulation(prepared, census / "persons.csv.gz").run(replicates, workers=workers)
-    assert caught.value.code == "C005"
 
 
 def test_a_killed_worker_changes_no_replicate(prepared: PreparedRun, census: Path) -> None:

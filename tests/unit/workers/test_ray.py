@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.cluster import HAS_RAY
+from tests.helpers.failing import fails_with
 from topdown.errors import ConfigError, InternalError
 from topdown.workers import (
     MOST_AGAIN,
@@ -35,9 +36,8 @@ def test_ray_reports_to_nobody(address: str) -> None:
 )
 def test_an_open_cluster_is_refused(address: str, mode: str) -> None:
     """Whoever reaches a port of a cluster without tokens runs code on every machine of it."""
-    with pytest.raises(ConfigError) as error:
+    with fails_with("C231", ConfigError):
         require_closed(address, mode)
-    assert error.value.code == "C231"
 
 
 @pytest.mark.parametrize(("address", "mode"), [("", ""), ("head:6379", "token"), ("local", "token")])
@@ -49,9 +49,8 @@ def test_a_closed_cluster_is_taken(address: str, mode: str) -> None:
 @pytest.mark.skipif(HAS_RAY, reason="the extra cluster (ray) is installed")
 def test_without_ray_nothing_is_spent(tmp_path: Path) -> None:
     """A missing library must be named before the charge, not after it."""
-    with pytest.raises(ConfigError, match="not installed") as error:
+    with fails_with("C230", ConfigError, match="not installed"):
         require_ray()
-    assert error.value.code == "C230"
 
 
 def test_other_machines_are_refused_by_name(tmp_path: Path) -> None:
@@ -68,9 +67,8 @@ def test_other_machines_are_refused_by_name(tmp_path: Path) -> None:
         assert own.kind[key] in error.value.details[0][1]
     (tmp_path / "plan.json").write_text("{ }")
     for plan in (describe_machine(tmp_path).plan, describe_machine(tmp_path / "elsewhere").plan):
-        with pytest.raises(ConfigError, match="node7") as error:
+        with fails_with("C234", ConfigError, match="node7"):
             require_same(own, replace(own, host="node7", plan=plan), tmp_path)
-        assert error.value.code == "C234"
     nowhere = describe_machine(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match="does not see"):
         require_same(nowhere, nowhere, tmp_path)
