@@ -8,7 +8,7 @@ import pytest
 
 from pgsr.cli import main as pgsr_main
 from pgsr.formats import document_schema as pgsr_schema
-from tests.helpers.commands import Said, run_pgsr
+from tests.helpers.commands import Said, pgsr
 from tests.helpers.runs import init_run
 from tests.helpers.schemas import problems
 from tests.pinned.seeded import seeded
@@ -113,10 +113,9 @@ def check() -> Callable[[dict[str, Any]], None]:
 
 
 @pytest.fixture
-def practice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def practice(tmp_path: Path) -> Path:
     """Return a folder with made-up groups, a run file of pgsr and its ledger."""
     folder = tmp_path / "practice"
-    for arguments in (["synth", "--shape", "tiny", "--out", folder], ["ledger", "new", folder / "run.toml"]):
-        code, _, _ = run_pgsr(capsys, *arguments)
-        assert code == 0
+    pgsr("synth", "--shape", "tiny", "--out", folder).ok()
+    pgsr("ledger", "new", folder / "run.toml").ok()
     return folder

@@ -68,8 +68,7 @@ def test_pgsr_explains_both(pgsr_cli, check):
 @pytest.mark.parametrize("name", pgsr_names())
 def test_pgsr_schema_prints(pgsr_cli, name):
     """The schema that ships is the one that prints, under the short and the long name; some are topdown's."""
-    said = pgsr_cli("schema", name)
-    assert said.code == 0
+    said = pgsr_cli("schema", name).ok()
     owner = "topdown" if name in OF_TOPDOWN else "pgsr"
     found = json.loads(said.out)
     version = found["properties"]["version"]["const"]
@@ -79,8 +78,7 @@ def test_pgsr_schema_prints(pgsr_cli, name):
 
 def test_explain_one_and_all(topdown, check):
     """Lower case is understood; the list holds every page."""
-    said = topdown("explain", "b004")
-    assert said.code == 0
+    said = topdown("explain", "b004").ok()
     assert said.out.startswith("B004  the ledger has not enough left")
     everything = topdown("explain", "--json").document
     check(everything)
@@ -91,8 +89,7 @@ def test_explain_one_and_all(topdown, check):
 @pytest.mark.parametrize("name", document_names())
 def test_schema_prints(topdown, name):
     """The schema that ships is the one that prints, under the short and the long name."""
-    said = topdown("schema", name)
-    assert said.code == 0
+    said = topdown("schema", name).ok()
     assert re.fullmatch(rf"topdown\.{re.escape(name)}\.[123]", json.loads(said.out)["$id"])
     assert said.out == topdown("schema", f"topdown.{name}").out
 

@@ -29,8 +29,7 @@ def test_help_imports_nothing_heavy():
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_has_examples_and_exit_codes(topdown, name):
     """A command without two examples and its exit codes in --help is not documented."""
-    said = topdown(name, "--help")
-    assert said.code == 0
+    said = topdown(name, "--help").ok()
     examples = said.out.split("Examples:")[1].split("Exit codes:")[0]
     assert examples.count(f"topdown {name}") >= 2
     assert "0  " in said.out.split("Exit codes:")[1]
@@ -56,8 +55,7 @@ def test_help_imports_no_command(topdown):
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(topdown, shell):
     """A completion script that does not name the program completes nothing."""
-    said = topdown("completion", shell)
-    assert said.code == 0
+    said = topdown("completion", shell).ok()
     assert "_TOPDOWN_COMPLETE" in said.out
 
 

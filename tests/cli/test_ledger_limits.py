@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.choices import LEDGER, SITES, write_candidates
-from tests.helpers.commands import run_pgsr
+from tests.helpers.commands import pgsr
 from tests.helpers.small_release import reseal
 from topdown.privacy.ledger import read_ledger
 
@@ -49,15 +49,12 @@ def test_a_second_run_file_with_a_larger_limit_spends_nothing(topdown, run):
 def test_who_changed_a_limit_stands_in_everything_that_follows(topdown, run, check):
     """A limit that was raised silently promises readers less than the office once decided."""
     other = with_limit(run, 'rho_limit = "9/2"', "two")
-    said = topdown("ledger", "limit", other, "--by", "A. Person", "--reason", " ")
-    assert (said.code, "error[B062]" in said.err) == (2, True)
-    said = topdown("ledger", "limit", other, *BY, "--json")
-    assert said.code == 0, said.err
+    assert topdown("ledger", "limit", other, "--by", "A. Person", "--reason", " ").refusal == "B062"
+    said = topdown("ledger", "limit", other, *BY, "--json").ok()
     check(said.document)
     assert said.document["rho_limit"] == "9/2"
     assert [one.get("by") for one in said.document["limits"]] == [None, "A. Person"]
-    again = topdown("ledger", "limit", other, *BY)
-    assert (again.code, "error[B009]" in again.err) == (2, True)
+    assert topdown("ledger", "limit", other, *BY).refusal == "B009"
     assert topdown("generate", other, "--out", "two", "--yes", "--workers", 1).code == 0
     assert "error[B066]" in topdown("generate", run, "--out", "x", "--yes", "--again").err
     line = "by A. Person: rho 9/2"
@@ -84,22 +81,19 @@ def test_who_changed_a_limit_stands_in_everything_that_follows(topdown, run, che
         assert "V136" in json.dumps(topdown("verify", "two", "--json").document), change
 
 
-def test_group_sizes_have_room_for_one_release_until_a_person_says_more(practice, capsys):
+def test_group_sizes_have_room_for_one_release_until_a_person_says_more(practice):
     """Their ledger may have no limit: then a second release needs a decision, not an option."""
     run = practice / "run.toml"
-    assert run_pgsr(capsys, "release", run, "--yes")[0] == 0
-    code, _, err = run_pgsr(capsys, "release", run, "--again", "--yes", "--out", practice / "more")
-    assert (code, "error[B004]" in err) == (2, True)
+    again = ("release", run, "--again", "--yes", "--out", practice / "more")
     more = ("--epsilon-limit", "9")
-    code, _, err = run_pgsr(capsys, "release", run, *more, "--again", "--yes", "--out", practice / "more")
-    assert (code, "error[B066]" in err) == (2, True)
-    code, _, err = run_pgsr(capsys, "ledger", "limit", run, *BY)
-    assert (code, "error[C158]" in err) == (2, True)
-    code, _, err = run_pgsr(capsys, "ledger", "limit", run, *more, *BY)
-    assert code == 0, err
-    code, _, err = run_pgsr(capsys, "release", run, "--again", "--yes", "--out", practice / "more")
-    assert code == 0, err
-    code, out, _ = run_pgsr(capsys, "verify", practice / "more")
-    assert (code, "by A. Person: epsilon 9 at delta 0" in " ".join(out.split())) == (0, True)
+    pgsr("release", run, "--yes").ok()
+    assert pgsr(*again).refusal == "B004"
+    assert pgsr(*again, *more).refusal == "B066"
+    assert pgsr("ledger", "limit", run, *BY).refusal == "C158"
+    pgsr("ledger", "limit", run, *more, *BY).ok()
+    pgsr(*again).ok()
+    assert "by A. Person: epsilon 9 at delta 0" in " ".join(
+        pgsr("verify", practice / "more").ok().out.split()
+    )
     (ledger,) = (practice / "ledger").glob("*.jsonl")
     assert [str(limits) for _, limits in read_ledger(ledger).stated_limits] == ["epsilon 9 at delta 0"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.choices import LEDGER, SITES, write_candidates
-from tests.helpers.commands import run_pgsr
+from tests.helpers.commands import pgsr
 from topdown.privacy.ledger import read_ledger
 from topdown.verify import MovedCounts, composed_loss
 
@@ -49,17 +49,15 @@ def other(run: Path, name: str, *changes: tuple[str, str]) -> Path:
 
 
 @pytest.mark.slow  # tests/unit/privacy/test_one_ledger.py compares the same sums with all pairs
-def test_everything_released_is_one_number(topdown, capsys, run, check):
+def test_everything_released_is_one_number(topdown, run, check):
     """Losses in several books would each be stated as everything; added up, most of the budget would be wasted."""
     budget = 'rho = "2"'
     geometric = other(run, "two", (budget, 'epsilon = "1"'), ("discrete_gaussian", "geometric"))
     pair = 'epsilon = "2"\ndelta = "1/100000"'
     optimal = other(run, "three", (budget, pair), ("discrete_gaussian", "optimal"))
     for path in (run, geometric, optimal):
-        said = topdown("generate", path, "--out", path.stem, "--yes", "--workers", 1)
-        assert said.code == 0, said.err
-    said = topdown("select", "sites", run, *SITES, "--out", "offices")
-    assert said.code == 0, said.err
+        said = topdown("generate", path, "--out", path.stem, "--yes", "--workers", 1).ok()
+    said = topdown("select", "sites", run, *SITES, "--out", "offices").ok()
     Path("toy/groups.csv").write_text(GROUPS)
     Path("toy/regions.csv").write_text(REGIONS)
     ledger = read_ledger(LEDGER).opened.ledger
@@ -67,11 +65,9 @@ def test_everything_released_is_one_number(topdown, capsys, run, check):
     sizes = ("--groups", "toy/groups.csv", "--hierarchy", "toy/regions.csv", "--sizes", 6, "--epsilon", "1/2")
     limits = ("--epsilon-limit", "30", "--delta-limit", "1/1000")
     released = ("release", *sizes, *named, *limits, "--yes", "--out", "sizes")
-    code, _, err = run_pgsr(capsys, *released)
-    assert code == 0, err
+    pgsr(*released).ok()
 
-    said = topdown("audit", "--ledger", LEDGER, "--json")
-    assert said.code == 0, said.err
+    said = topdown("audit", "--ledger", LEDGER, "--json").ok()
     document = said.document
     check(document)
     kinds = {"rho": "2", "epsilon": "2", "epsilon_delta": "2"}  # of the choice 1/2, of group sizes 1/2
@@ -101,10 +97,8 @@ def test_everything_released_is_one_number(topdown, capsys, run, check):
 
     # the last certificate with a statement of everything, and every folder, by the verifiers
     for folder in (run.stem, "two", "three", "offices"):
-        said = topdown("verify", folder)
-        assert said.code == 0, said.out
-    code, out, _ = run_pgsr(capsys, "verify", "sizes")
-    assert code == 0, out
+        topdown("verify", folder).ok()
+    pgsr("verify", "sizes").ok()
     stated = json.loads(Path("offices/certificate.json").read_text())["everything_released"]
     assert set(stated["charged"]) == {"rho", "epsilon", "epsilon_delta"}
     of_sizes = json.loads(Path("sizes/certificate.json").read_text())["everything_released"]
@@ -113,9 +107,8 @@ def test_everything_released_is_one_number(topdown, capsys, run, check):
     # a limit below what all of it costs is refused before anything is charged
     less = ("--epsilon-limit", "3", "--delta-limit", "1/1000", "--by", "A. Person", "--reason", "less")
     groups = ("--groups", "toy/groups.csv")
-    code, _, err = run_pgsr(capsys, "ledger", "limit", *groups, *named, *less)
-    assert code == 0, err
+    pgsr("ledger", "limit", *groups, *named, *less).ok()
     before = LEDGER.read_bytes()
     more = ("--epsilon-limit", "3", "--delta-limit", "1/1000", "--again", "--yes", "--out", "x")
-    code, _, err = run_pgsr(capsys, *released[: -len(limits) - 3], *more)
-    assert (code, "error[B004]" in err, LEDGER.read_bytes()) == (2, True, before)
+    assert pgsr(*released[: -len(limits) - 3], *more).refusal == "B004"
+    assert LEDGER.read_bytes() == before

@@ -22,16 +22,8 @@ OF_A_RUN = (
     ["ledger", "show", "run.toml"],
     ["synth", "--schema", "toy", "--people", "200", "--out", "made"],
     [
-        "simulate",
-        "run.toml",
-        "--truth",
-        "persons.csv",
-        "--truth-is-public",
-        "made up for this test",
-        "--replicates",
-        "2",
-        "--out",
-        "sim",
+        *["simulate", "run.toml", "--truth", "persons.csv", "--truth-is-public", "made up for this test"],
+        *["--replicates", "2", "--out", "sim"],
     ],
     ["select", "frequent", "run.toml", "--query", "sex", "--epsilon", "1/2", "--out", "often", "--yes"],
 )
@@ -74,8 +66,7 @@ def test_screens_of_a_run_fit(topdown, toy, tmp_path, width):
     for command in OF_A_RUN:
         said = topdown(
             *({"run.toml": run, "LEDGER": ledger}.get(word, word) for word in command), width=width
-        )
-        assert said.code == 0, said.err
+        ).ok()
         assert too_long(said.out + said.err, width) == [], command
 
 

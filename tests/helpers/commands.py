@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import termios
@@ -14,8 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from pgsr.cli import main as pgsr_main
 from topdown.cli import main
@@ -34,6 +33,18 @@ class Said:
         """The one JSON document on stdout."""
         return json.loads(self.out)
 
+    def ok(self) -> "Said":
+        """Return this; fail if the command did."""
+        assert self.code == 0, self.out + self.err
+        return self
+
+    @property
+    def refusal(self) -> str:
+        """The code that a command was refused with, on the screen or in its document."""
+        assert self.code == 2, self.err
+        shown = re.search(r"error\[(\w+)\]", self.err)
+        return shown[1] if shown else self.document["code"]
+
 
 def _run(program: Callable[[list[str]], int], *arguments: object) -> Said:
     out, err = io.StringIO(), io.StringIO()
@@ -44,13 +55,6 @@ def _run(program: Callable[[list[str]], int], *arguments: object) -> Said:
 
 topdown, pgsr = partial(_run, main), partial(_run, pgsr_main)
 """Run a command line as an office would, in this process."""
-
-
-def run_pgsr(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    """Run a command line of pgsr; return exit code, stdout and stderr."""
-    code = pgsr_main([str(argument) for argument in arguments])
-    shown = capsys.readouterr()
-    return code, shown.out, shown.err
 
 
 def on_terminal(
