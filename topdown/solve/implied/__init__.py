@@ -32,8 +32,6 @@ if TYPE_CHECKING:
         eliminate,
         equivalent,
         is_implied,
-        minimal_system,
-        nonnegative_combination,
         row_text,
         system_lines,
     )

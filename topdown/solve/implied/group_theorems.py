@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from topdown.errors import ConfigError, InfeasibleError
-from topdown.solve.implied.linear_systems import Row, System, is_implied
+from topdown.solve.implied.linear_systems import Row, System
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class Combinations:
     def least(self, groups: int) -> int:
         """Return the fewest people a set of groups can hold together: those with no other group to go to."""
         return sum(n for mask, n in self.people.items() if not mask & ~groups)
+
+    def falls_apart(self, groups: int) -> bool:
+        """Tell whether the fewest people of a set of groups are those of two parts of it: it asks for nothing new."""
+        parts = (part for part in range(1, groups) if not part & ~groups)
+        return any(self.least(part) + self.least(groups & ~part) == self.least(groups) for part in parts)
 
     def members(self, groups: int) -> tuple[str, ...]:
         """Return the names of the groups of a bit set."""
@@ -122,10 +127,9 @@ def implied_by_groups(groups: Groups) -> System:
     rows = [Row.scaled([1] * k, "=", combinations.total)]
     rows += [_at_least(combinations, 1 << j) for j in range(k)]
     larger = sorted(range(1, (1 << k) - 1), key=lambda s: (s.bit_count(), s))
-    for subset in (s for s in larger if s.bit_count() > 1):
-        row = _at_least(combinations, subset)
-        if not is_implied(System(groups.names, tuple(rows)), row):
-            rows.append(row)
+    rows += [
+        _at_least(combinations, s) for s in larger if s.bit_count() > 1 and not combinations.falls_apart(s)
+    ]
     return System(groups.names, tuple(rows))
 
 

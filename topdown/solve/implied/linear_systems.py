@@ -1,7 +1,7 @@
 """Linear constraints with integer coefficients over named variables: projection by Fourier-Motzkin elimination.
 
-Elimination is in whole numbers and minimal after every step; whether a constraint follows from others is decided
-exactly, with a checked proof either way (Farkas). Systems are written as people write them: `F + C >= 98`.
+Elimination is in whole numbers, and so is what follows from it: whether a system implies a row is read off the values
+that the row can take. Systems are written as people write them: `F + C >= 98`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import Literal
 
-from topdown.errors import ConfigError, InternalError
+from topdown.errors import ConfigError
 
 Relation = Literal["<=", "="]
 
@@ -57,17 +57,6 @@ class Row:
         """Whether no variable is left and the numbers are wrong, as in 0 <= -1."""
         return self.empty and (self.bound < 0 or (self.relation == "=" and self.bound != 0))
 
-    @property
-    def reversed(self) -> Row:
-        """The inequality -coefficients . x <= -bound."""
-        return Row(tuple(-c for c in self.coefficients), "<=", -self.bound)
-
-    @property
-    def inequalities(self) -> tuple[Row, ...]:
-        """The row as inequalities: itself, or both directions of an equality."""
-        forward = Row(self.coefficients, "<=", self.bound)
-        return (forward,) if self.relation == "<=" else (forward, self.reversed)
-
     def holds(self, point: Sequence[Number]) -> bool:
         """Tell whether a point satisfies the row."""
         value = sum((c * v for c, v in zip(self.coefficients, point, strict=True)), Fraction(0))
@@ -96,7 +85,7 @@ class System:
 
     @property
     def impossible(self) -> bool:
-        """Whether a row says so plainly; `minimal_system` brings every contradiction to this form."""
+        """Whether a row says so plainly; `eliminate` brings every contradiction to this form."""
         return any(row.impossible for row in self.rows)
 
     def broken(self, point: Sequence[Number]) -> Row | None:
@@ -160,199 +149,83 @@ def _opposite(rows: Sequence[Row], i: int) -> int | None:
     return next(found, None)
 
 
-Vector = Sequence[int]
-
-
-def nonnegative_combination(generators: Sequence[Vector], target: Vector) -> tuple[Fraction, ...] | None:
-    """Find y >= 0 with sum_i y_i generators[i] = target, or None if there is none.
-
-    Args:
-        generators: whole vectors of equal length.
-        target: whole vector of that length.
-
-    Raises:
-        InternalError: the proof of the answer does not check (a mistake in this module).
-    """
-    n, d = len(generators), len(target)
-    flip = [-1 if t < 0 else 1 for t in target]
-    table = [
-        [flip[r] * g[r] for g in generators] + [int(r == s) for s in range(d)] + [flip[r] * target[r]]
-        for r in range(d)
-    ]
-    cost = [-sum(row[j] for row in table) for j in range(n)] + [0] * d + [-sum(row[-1] for row in table)]
-    basis, scale = [n + r for r in range(d)], 1
-    while True:
-        enter = next((j for j in range(n) if cost[j] < 0), None)
-        if enter is None:
-            break
-        leave = _ratio(table, basis, enter)
-        pivot_row, pivot = table[leave], table[leave][enter]
-        for row in (*(r for i, r in enumerate(table) if i != leave), cost):
-            factor = row[enter]
-            row[:] = [(v * pivot - factor * p) // scale for v, p in zip(row, pivot_row, strict=True)]
-        basis[leave], scale = enter, pivot
-    if cost[-1] < 0:
-        # reduced cost of artificial r is 1 - u_r in units of `scale`
-        direction = [flip[r] * (scale - cost[n + r]) for r in range(d)]
-        _check(all(_dot(direction, g) <= 0 for g in generators) and _dot(direction, target) > 0)
-        return None
-    y = [Fraction(0)] * n
-    for r, b in enumerate(basis):
-        if b < n:
-            y[b] = Fraction(table[r][-1], scale)
-    sums = [sum((v * g[r] for v, g in zip(y, generators, strict=True) if v), Fraction(0)) for r in range(d)]
-    _check(all(v >= 0 for v in y) and sums == list(target))
-    return tuple(y)
-
-
-def _ratio(table: Sequence[Vector], basis: Sequence[int], enter: int) -> int:
-    best = -1
-    for i, row in enumerate(table):
-        if row[enter] <= 0:
-            continue
-        if best >= 0:
-            left, right = row[-1] * table[best][enter], table[best][-1] * row[enter]
-        if best < 0 or left < right or (left == right and basis[i] < basis[best]):
-            best = i
-    _check(best >= 0)
-    return best
-
-
-def _dot(a: Vector, b: Vector) -> int:
-    return sum(x * y for x, y in zip(a, b, strict=True))
-
-
-def _check(fact: bool) -> None:
-    if not fact:
-        raise InternalError("an exact feasibility proof does not check", code="X040", fix="report it")
-
-
-MAX_ROWS = 500  # one more round of exact linear programs would take minutes
+MAX_ROWS = 500  # one more variable could take minutes
 
 
 def eliminate(system: System, variables: Sequence[str]) -> System:
     """Project a system on the variables that are not named: the constraints implied for them, all and only those.
+
+    Some of them may follow from others. A system without a solution becomes the single row 0 <= -1.
 
     Args:
         system: constraints.
         variables: names to eliminate; the cheapest is taken first.
 
     Returns:
-        a minimal system over the remaining variables, in their order.
+        a system over the remaining variables, in their order.
 
     Raises:
         ConfigError: an intermediate system exceeds MAX_ROWS rows (C100).
     """
-    kept = [v for v in system.variables if v not in variables]
-    # variables to eliminate come first, so that equalities are solved for them
-    current = minimal_system(_reorder(system, [*(v for v in system.variables if v in variables), *kept]))
-    left = set(variables) & set(system.variables)
-    while left and not current.impossible:
-        name = min(left, key=lambda v: (_pairs(current, v), current.variables.index(v)))
-        left.remove(name)
-        current = minimal_system(_combine(current, name))
-    if current.impossible:
-        return _impossible(tuple(kept))
-    return _reorder(current, kept)
-
-
-def is_implied(system: System, row: Row) -> bool:
-    """Tell whether every rational point of a system satisfies a row; exact."""
-    generators = _generators(system)
-    zero = [0] * len(system.variables)
-    return (
-        all(
-            nonnegative_combination(generators, [*r.coefficients, r.bound]) is not None
-            for r in row.inequalities
-        )
-        or nonnegative_combination(generators, [*zero, -1]) is not None
+    gone = [j for j, name in enumerate(system.variables) if name in variables]
+    kept = [j for j in range(len(system.variables)) if j not in gone]
+    names, rows = tuple(system.variables[j] for j in kept), _without(system.rows, gone)
+    if any(row.impossible for row in _without(rows, kept)):
+        return System(names, (Row((0,) * len(kept), "<=", -1),))
+    return System(
+        names, tuple(Row(tuple(r.coefficients[j] for j in kept), r.relation, r.bound) for r in rows)
     )
 
 
-def equivalent(a: System, b: System) -> bool:
-    """Tell whether two systems over the same variables have the same rational points; exact."""
-    other = _reorder(b, a.variables)
-    return all(is_implied(a, row) for row in other.rows) and all(is_implied(other, row) for row in a.rows)
-
-
-def minimal_system(system: System) -> System:
-    """Return an equivalent system without redundant rows.
-
-    Equalities are independent and solved for the first variables they can be solved for; these variables do not
-    occur in the inequalities; no inequality follows from the other rows or holds with equality everywhere. A system
-    without a solution becomes the single row 0 <= -1.
+def is_implied(system: System, row: Row) -> bool:
+    """Tell whether every rational point of a system satisfies a row; exact.
 
     Raises:
-        ConfigError: more than MAX_ROWS inequalities remain after the syntactic removal (C100).
+        ConfigError: as `eliminate`.
     """
-    equalities = [r for r in system.rows if r.relation == "="]
-    inequalities = [r for r in system.rows if r.relation == "<="]
-    while True:
-        equalities = _echelon(equalities)
-        inequalities = _tightest([_substitute(r, equalities) for r in inequalities])
-        if any(r.impossible for r in (*equalities, *inequalities)):
-            return _impossible(system.variables)
-        if len(inequalities) > MAX_ROWS:
-            raise ConfigError(
-                f"elimination reached {len(inequalities):,} inequalities, more than {MAX_ROWS:,}",
-                code="C100",
-                fix="merge leaves that have the same constraints, or use the flow variables of the combinations",
-            )
-        always = _always_tight(inequalities)
-        if always is None:
-            return _impossible(system.variables)
-        if not always:
-            break
-        equalities += [Row.scaled(inequalities[i].coefficients, "=", inequalities[i].bound) for i in always]
-        inequalities = [r for i, r in enumerate(inequalities) if i not in always]
-    kept = list(inequalities)
-    for row in reversed(inequalities):
-        others = [r for r in kept if r is not row]
-        generators = [[*r.coefficients, r.bound] for r in others] + [_slack(len(system.variables))]
-        if nonnegative_combination(generators, [*row.coefficients, row.bound]) is not None:
-            kept = others
-    return System(system.variables, (*equalities, *kept))
+    own = [Row((*r.coefficients, 0), r.relation, r.bound) for r in system.rows]
+    value = Row.scaled((*row.coefficients, -1), "=", 0)  # a variable more: the left side of the row
+    found = eliminate(System((*system.variables, ""), (*own, value)), system.variables)
+    if found.impossible:
+        return True
+    ends = [
+        (r.coefficients[0] > 0, r.relation == "=", Fraction(r.bound, r.coefficients[0])) for r in found.rows
+    ]
+    most = any(end <= row.bound for is_upper, is_value, end in ends if is_upper or is_value)
+    least = any(end >= row.bound for is_upper, is_value, end in ends if not is_upper or is_value)
+    return most and (least or row.relation == "<=")
 
 
-def _generators(system: System) -> list[list[int]]:
-    rows = [r for row in system.rows for r in row.inequalities]
-    return [[*r.coefficients, r.bound] for r in rows] + [_slack(len(system.variables))]
+def equivalent(a: System, b: System) -> bool:
+    """Tell whether two systems over the same variables, in one order, have the same rational points; exact."""
+    return all(is_implied(a, row) for row in b.rows) and all(is_implied(b, row) for row in a.rows)
 
 
-def _slack(n: int) -> list[int]:
-    return [0] * n + [1]
+def _without(rows: Iterable[Row], variables: Iterable[int]) -> list[Row]:
+    """Return the rows that others imply without some variables."""
+    found, left = _strongest(rows), set(variables)
+    while left:
+        cheapest = min(left, key=lambda j: (_n_pairs(found, j), j))
+        left.remove(cheapest)
+        found = _strongest(_combined(found, cheapest))
+    return found
 
 
-def _impossible(variables: tuple[str, ...]) -> System:
-    return System(variables, (Row((0,) * len(variables), "<=", -1),))
-
-
-def _reorder(system: System, variables: Sequence[str]) -> System:
-    """Sort the columns; columns left out must be empty."""
-    at = [system.variables.index(v) for v in variables]
-    rows = tuple(Row.scaled([r.coefficients[i] for i in at], r.relation, r.bound) for r in system.rows)
-    return System(tuple(variables), rows)
-
-
-def _pairs(system: System, name: str) -> int:
-    j = system.variables.index(name)
-    if any(r.relation == "=" and r.coefficients[j] for r in system.rows):
+def _n_pairs(rows: Sequence[Row], j: int) -> int:
+    """Return how many rows take the place of those with a variable; below 0 where an equality gives it."""
+    if any(r.relation == "=" and r.coefficients[j] for r in rows):
         return -1
-    signs = [r.coefficients[j] for r in system.rows]
+    signs = [r.coefficients[j] for r in rows]
     return sum(s > 0 for s in signs) * sum(s < 0 for s in signs)
 
 
-def _combine(system: System, name: str) -> System:
-    j = system.variables.index(name)
-    pivot = next((r for r in system.rows if r.relation == "=" and r.coefficients[j]), None)
+def _combined(rows: Sequence[Row], j: int) -> list[Row]:
+    """Return rows without a variable: an equality is substituted, else each upper bound meets each lower one."""
+    pivot = next((r for r in rows if r.relation == "=" and r.coefficients[j]), None)
     if pivot is not None:
-        rest = [_cancel(r, pivot, j) for r in system.rows if r is not pivot]
-        return System(system.variables, tuple(rest))
-    upper = [r for r in system.rows if r.coefficients[j] > 0]
-    lower = [r for r in system.rows if r.coefficients[j] < 0]
-    rows = [r for r in system.rows if r.coefficients[j] == 0]
-    rows += [_cancel(u, low, j) for u in upper for low in lower]
-    return System(system.variables, tuple(rows))
+        return [_cancel(r, pivot, j) for r in rows if r is not pivot]
+    upper, lower = ([r for r in rows if sign * r.coefficients[j] > 0] for sign in (1, -1))
+    return [r for r in rows if not r.coefficients[j]] + [_cancel(u, low, j) for u in upper for low in lower]
 
 
 def _cancel(row: Row, pivot: Row, j: int) -> Row:
@@ -362,49 +235,22 @@ def _cancel(row: Row, pivot: Row, j: int) -> Row:
     return Row.scaled(numbers, row.relation, row.bound + factor * pivot.bound)
 
 
-def _echelon(rows: Sequence[Row]) -> list[Row]:
-    done: list[Row] = []
-    for given in rows:
-        row = _substitute(given, done)
-        if row.empty and not row.impossible:
-            continue
-        if row.impossible:
-            return [row]
-        done = [_substitute(r, [row]) for r in done] + [row]
-    return sorted(done, key=_pivot)
-
-
-def _pivot(row: Row) -> int:
-    return next(j for j, c in enumerate(row.coefficients) if c)
-
-
-def _substitute(row: Row, equalities: Sequence[Row]) -> Row:
-    for equality in equalities:
-        if not equality.empty and row.coefficients[_pivot(equality)]:
-            row = _cancel(row, equality, _pivot(equality))
-    return row
-
-
-def _tightest(rows: Sequence[Row]) -> list[Row]:
-    """Keep one row a direction, the strongest; drop empty ones that hold."""
-    best: dict[tuple[Fraction, ...], tuple[Fraction, Row]] = {}
+def _strongest(rows: Iterable[Row]) -> list[Row]:
+    """Keep of the inequalities of each direction the strongest, and equalities; drop rows that say nothing."""
+    best: dict[tuple[str, tuple[Fraction, ...], int], tuple[Fraction, Row]] = {}
     for row in rows:
         if row.empty and not row.impossible:
             continue
         unit = max(map(abs, row.coefficients)) or 1
-        key, bound = tuple(Fraction(c, unit) for c in row.coefficients), Fraction(row.bound, unit)
+        bound = Fraction(row.bound, unit)
+        direction = tuple(Fraction(c, unit) for c in row.coefficients)
+        key = row.relation, direction, row.bound if row.relation == "=" else 0
         if key not in best or bound < best[key][0]:
             best[key] = (bound, row)
+    if len(best) > MAX_ROWS:
+        raise ConfigError(
+            f"elimination reached {len(best):,} constraints, more than {MAX_ROWS:,}",
+            code="C100",
+            fix="merge leaves that have the same constraints, or use the flow variables of the combinations",
+        )
     return [row for _, row in best.values()]
-
-
-def _always_tight(rows: Sequence[Row]) -> set[int] | None:
-    """Find rows that hold with equality at every point; empty if none, None if there is no point at all."""
-    if not rows:
-        return set()
-    n = len(rows[0].coefficients)
-    generators = [[*r.coefficients, r.bound, 1] for r in rows] + [[*_slack(n), 0]]
-    y = nonnegative_combination(generators, [*([0] * (n + 1)), 1])
-    if y is None:
-        return set()
-    return None if y[-1] > 0 else {i for i, v in enumerate(y[:-1]) if v > 0}
