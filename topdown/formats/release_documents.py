@@ -423,3 +423,60 @@ TABLE_OPTIONS: dict[str, dict[str, Any]] = {
 """Arguments of `pyarrow.parquet.ParquetWriter` by kind; without Arrow's schema a table's own metadata stays out."""
 TABLE_VERSIONS = dict.fromkeys(TABLE_OPTIONS, "1") | {"topdown.measurements": "2"}
 """Stamp `version` of a table, by kind."""
+
+README_FORM = """\
+{head}
+{title} ({id})
+{people}; made from protected statistics, none is copied from anyone's answers.
+
+From:      {agency}
+Questions: {contact}
+Date:      {date}, of the last line of ledger.jsonl
+Licence:   {licence}
+Cite as:   {agency}: {title}, {id}, {date}. Plan {plan}.
+
+How well people are protected
+{said}
+What is exact
+{exact}
+
+What each file holds
+microdata/        {persons}: one row an area and kind of record, with its count.{csv}
+tables/           one folder a table, one {file} a level; {listed}
+measurements/     the noisy numbers that all else was made from, and the exact statistics.
+public/           the areas, and the public facts about them.
+{base}plan.json         what is exact and why, and what was measured with how much noise.
+solve.json        how well the noisy numbers could be fitted together.
+certificate.json  the privacy loss, every check, and the files that decide.
+ledger.jsonl      what was charged to the ledger up to this release, line by line.
+manifest.json     the SHA-256 of every file.
+{report}
+Codes of areas are text: keep their leading zeros.
+Check it with:  topdown verify FOLDER
+"""
+"""Layout and words of README.txt; writer and checker fill it by lines of their own."""
+README_CSV = " persons.csv.gz: one line a record."
+README_LISTED = {
+    False: "answers that are zero are left out, but not in `total`.",
+    True: "each count with an interval; the stamp `rows` says whether zeros are listed.",
+}
+"""What tables list, by whether there are intervals."""
+README_BASE = "base/             the release that this one extends, as far as it is needed.\n"
+README_REPORT = "report.html       all of this for people to read and print.\n"
+README_COLUMNS = 112
+CHANCE_OF_INTERVALS = (
+    "Intervals: before the noise was drawn, the chance that this interval would contain the count in the confidential "
+    "records was at least {odds}, counting noise as normal. That is of one number chosen beforehand, not of numbers "
+    "picked because they look large; of the records, not of the true population. Two intervals are not independent: "
+    "those of sums do not follow from them but are made by topdown interval."
+)
+"""What is said of the intervals of a release, and no more than that."""
+SOLVED_ANOTHER_WAY = (
+    "This release solves the measurement of {release}, plan {plan}, in another way: no noise was drawn for it and "
+    "nothing charged."
+)
+CHOSEN_AFTERWARDS = (
+    "How it is solved may have been chosen after the noise was drawn: the chances of its intervals hold if that choice "
+    "did not depend on the noise."
+)
+"""Of the intervals of a release that solves another one's measurement."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from topdown.errors import CertificateError, InternalError
-from topdown.formats import json_bytes
+from topdown.formats import json_bytes, release_documents
 from topdown.formats.release_documents import CertifiedPrivacy, PlanMeasured, Privacy
 from topdown.formats.report_parts import REPORT
 from topdown.formats.strict_toml import exact_text
@@ -114,10 +114,6 @@ def section_files(source: SectionSource, number: int) -> SectionFiles:
 
 README, LEDGER = "README.txt", "ledger.jsonl"
 ACCURACY_ONLY = ("solver",)  # a failure here costs accuracy; it is published, and said in the certificate
-AFTERWARDS = (
-    "How it is solved may have been chosen after the noise was drawn: the chances of its intervals hold if that choice "
-    "did not depend on the noise."
-)
 _STEPS = 6
 _OWN = (README, LEDGER, CERTIFICATE, REPORT, MANIFEST)
 _FOREIGN = re.compile(
@@ -313,11 +309,35 @@ def readme_text(context: PublicContext, n_records: int, optional: OptionalFiles,
     """Return README.txt: whose release it is, what is said of privacy, what is exact, what each file holds."""
     plan, geography = context.plan, context.geography
     words, release = ", ".join(stamps(plan)), plan.release
-    people = f"{n_records:,} {plan.schema.record} records in {len(geography.leaves):,} {geography.leaves.name} areas"
-    date = privacy.everything_released.up_to.date
-    first = [] if plan.measured is None else [_of_another(plan, plan.measured)]
+    parted = len(sections_of(geography)) > 1
+    return release_documents.README_FORM.format(
+        head=f"{words}: not for use as official statistics" if words else "Release",
+        title=release.title,
+        id=release.id,
+        people=f"{n_records:,} {plan.schema.record} records in {len(geography.leaves):,} {geography.leaves.name} areas",
+        agency=release.agency,
+        contact=release.contact,
+        date=privacy.everything_released.up_to.date,
+        licence=release.licence or "not stated; ask the contact",
+        plan=plan.plan_hash[:8],
+        said="".join(
+            fill(line, release_documents.README_COLUMNS) + "\n" for line in _privacy_lines(plan, privacy)
+        ),
+        exact=fill(exact_line(privacy), release_documents.README_COLUMNS),
+        persons="persons/, in parts" if parted else "persons.parquet",
+        file="file, or folder of parts," if parted else "file",
+        csv=release_documents.README_CSV if optional.csv else "",
+        listed=release_documents.README_LISTED[plan.coverage is not None],
+        base="" if plan.base is None else release_documents.README_BASE,
+        report=release_documents.README_REPORT if optional.language else "",
+    )
+
+
+def _privacy_lines(plan: Plan, privacy: Privacy) -> list[str]:
+    """Return what is said of privacy: whose noise it is, the sentence, what is not protected, what persons said."""
     disclosed = [row for row in privacy.secrets or () if row["status"] == "disclosed"]
-    said = first + ([privacy.sentence] if privacy.sentence else []) + epsilon_lines(privacy)
+    said = [] if plan.measured is None else [_of_another(plan, plan.measured)]
+    said += ([privacy.sentence] if privacy.sentence else []) + epsilon_lines(privacy)
     if plan.delta:
         delta = exact_text(plan.delta_of(plan.loss))
         said += [
@@ -325,55 +345,7 @@ def readme_text(context: PublicContext, n_records: int, optional: OptionalFiles,
         ]
     said += [f"Not protected: {row['name']}, {row['sentence']}." for row in disclosed]
     said += history_lines(privacy.everything_released)
-    listed = "answers that are zero are left out, but not in `total`."
-    if plan.coverage is not None:
-        listed = "each count with an interval; the stamp `rows` says whether zeros are listed."
-        said.append(intervals_sentence(plan.coverage))
-    parted = len(sections_of(geography)) > 1
-    persons, file = (
-        ("persons/, in parts:", "file, or folder of parts,") if parted else ("persons.parquet:", "file")
-    )
-    one_line = " persons.csv.gz: one line a record." if optional.csv else ""
-    held = {
-        "microdata/": f"{persons} one row an area and kind of record, with its count.{one_line}",
-        "tables/": f"one folder a table, one {file} a level; {listed}",
-        "measurements/": "the noisy numbers that all else was made from, and the exact statistics.",
-        "public/": "the areas, and the public facts about them.",
-        **(
-            {}
-            if plan.base is None
-            else {"base/": "the release that this one extends, as far as it is needed."}
-        ),
-        "plan.json": "what is exact and why, and what was measured with how much noise.",
-        "solve.json": "how well the noisy numbers could be fitted together.",
-        "certificate.json": "the privacy loss, every check, and the files that decide.",
-        "ledger.jsonl": "what was charged to the ledger up to this release, line by line.",
-        "manifest.json": "the SHA-256 of every file.",
-        **({REPORT: "all of this for people to read and print."} if optional.language else {}),
-    }
-    head = f"{words}: not for use as official statistics" if words else "Release"
-    promised = "".join(fill(line, 112) + "\n" for line in said)
-    files = "".join(f"{name:<17} {text}\n" for name, text in held.items())
-    return f"""{head}
-{release.title} ({release.id})
-{people}; made from protected statistics, none is copied from anyone's answers.
-
-From:      {release.agency}
-Questions: {release.contact}
-Date:      {date}, of the last line of ledger.jsonl
-Licence:   {release.licence or "not stated; ask the contact"}
-Cite as:   {release.agency}: {release.title}, {release.id}, {date}. Plan {plan.plan_hash[:8]}.
-
-How well people are protected
-{promised}
-What is exact
-{fill(exact_line(privacy), 112)}
-
-What each file holds
-{files}
-Codes of areas are text: keep their leading zeros.
-Check it with:  topdown verify FOLDER
-"""
+    return said if plan.coverage is None else [*said, intervals_sentence(plan.coverage)]
 
 
 def epsilon_lines(privacy: Privacy) -> list[str]:
@@ -395,8 +367,5 @@ def exact_line(privacy: Privacy) -> str:
 
 def _of_another(plan: Plan, measured: PlanMeasured) -> str:
     """Return whose measurement a release solves, and what that means for chances."""
-    text = (
-        f"This release solves the measurement of {measured.release}, plan {measured.plan_hash[:8]}, in another way: "
-        "no noise was drawn for it and nothing charged."
-    )
-    return text if plan.coverage is None else f"{text} {AFTERWARDS}"
+    text = release_documents.SOLVED_ANOTHER_WAY.format(release=measured.release, plan=measured.plan_hash[:8])
+    return text if plan.coverage is None else f"{text} {release_documents.CHOSEN_AFTERWARDS}"

@@ -17,6 +17,7 @@ import scipy  # which loads `special` when it is first used: by tables with inte
 from numpy.typing import NDArray
 
 from topdown.arrays import Floats, Ints
+from topdown.formats.release_documents import CHANCE_OF_INTERVALS
 from topdown.model import Histogram, Query, distinct_rows
 from topdown.plan import Plan, PublicContext
 from topdown.plan.public_tables import AreaUnion
@@ -34,12 +35,7 @@ def intervals_sentence(coverage: Fraction) -> str:
     odds = (
         f"{chance} in 100" if chance.denominator == 1 else f"{coverage.numerator} in {coverage.denominator}"
     )
-    return (
-        "Intervals: before the noise was drawn, the chance that this interval would contain the count in the "
-        f"confidential records was at least {odds}, counting noise as normal. That is of one number chosen beforehand, "
-        "not of numbers picked because they look large; of the records, not of the true population. Two intervals are "
-        "not independent: those of sums do not follow from them but are made by topdown interval."
-    )
+    return CHANCE_OF_INTERVALS.format(odds=odds)
 
 
 class EstimateSource(Protocol):

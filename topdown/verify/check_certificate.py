@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from topdown.formats import release_documents
 from topdown.formats.release_documents import Manifest, SealedFile
 from topdown.formats.report_parts import REPORT
 from topdown.formats.verify_documents import Finding
@@ -254,61 +255,12 @@ def unspent(plan: PlanFile) -> list[dict[str, str]]:
     ]
 
 
-COLUMNS = 112
-_CSV = " persons.csv.gz: one line a record."
-_ZEROS = "answers that are zero are left out, but not in `total`."
-_INTERVALS = "each count with an interval; the stamp `rows` says whether zeros are listed."
-
-_CHANCE = (
-    "Intervals: before the noise was drawn, the chance that this interval would contain the count in the confidential "
-    "records was at least {odds}, counting noise as normal. That is of one number chosen beforehand, not of numbers "
-    "picked because they look large; of the records, not of the true population. Two intervals are not independent: "
-    "those of sums do not follow from them but are made by topdown interval."
-)
-
-_AFTERWARDS = (
-    "How it is solved may have been chosen after the noise was drawn: the chances of its intervals hold if that choice "
-    "did not depend on the noise."
-)
-
-_TEXT = """\
-{head}
-{title} ({id})
-{people}; made from protected statistics, none is copied from anyone's answers.
-
-From:      {agency}
-Questions: {contact}
-Date:      {date}, of the last line of ledger.jsonl
-Licence:   {licence}
-Cite as:   {agency}: {title}, {id}, {date}. Plan {plan}.
-
-How well people are protected
-{said}
-What is exact
-{exact}
-
-What each file holds
-microdata/        {persons}: one row an area and kind of record, with its count.{csv}
-tables/           one folder a table, one {file} a level; {listed}
-measurements/     the noisy numbers that all else was made from, and the exact statistics.
-public/           the areas, and the public facts about them.
-{base}plan.json         what is exact and why, and what was measured with how much noise.
-solve.json        how well the noisy numbers could be fitted together.
-certificate.json  the privacy loss, every check, and the files that decide.
-ledger.jsonl      what was charged to the ledger up to this release, line by line.
-manifest.json     the SHA-256 of every file.
-{report}
-Codes of areas are text: keep their leading zeros.
-Check it with:  topdown verify FOLDER
-"""
-
-
 def expected_readme(session: Session, due: Sequence[str]) -> str:
     """Return the text that README.txt must have."""
     plan, tree, release = session.plan, session.tree, session.plan.doc.release
     n_records = session.n_records
     parted, record = session.cuts.n_sections > 1, unit_of(plan.schema.unit).record
-    return _TEXT.format(
+    return release_documents.README_FORM.format(
         persons="persons/, in parts" if parted else "persons.parquet",
         file="file, or folder of parts," if parted else "file",
         head=f"{', '.join(due)}: not for use as official statistics" if due else "Release",
@@ -318,14 +270,14 @@ def expected_readme(session: Session, due: Sequence[str]) -> str:
         contact=release.contact,
         licence=release.licence or "not stated; ask the contact",
         date=session.ledger.up_to["date"],
-        exact=fill(_exact_words(session), COLUMNS),
-        base=_BASE if plan.doc.base else "",
+        exact=fill(_exact_words(session), release_documents.README_COLUMNS),
+        base=release_documents.README_BASE if plan.doc.base else "",
         people=f"{n_records:,} {record} records in {len(tree.geocodes[-1]):,} {tree.names[-1]} areas",
-        report=_REPORT if os.path.lexists(session.root / REPORT) else "",
-        csv=_CSV if os.path.lexists(session.root / CSV) else "",
-        listed=_ZEROS if plan.coverage is None else _INTERVALS,
+        report=release_documents.README_REPORT if os.path.lexists(session.root / REPORT) else "",
+        csv=release_documents.README_CSV if os.path.lexists(session.root / CSV) else "",
+        listed=release_documents.README_LISTED[plan.coverage is not None],
         plan=plan.computed_hash[:8],
-        said="".join(fill(line, COLUMNS) + "\n" for line in _privacy_lines(session)),
+        said="".join(fill(line, release_documents.README_COLUMNS) + "\n" for line in _privacy_lines(session)),
     )
 
 
@@ -337,11 +289,10 @@ def _privacy_lines(session: Session) -> list[str]:
     disclosed = [row for row in rows if row.get("status") == "disclosed"]
     said = []
     if measured := plan.measured:
-        text = (
-            f"This release solves the measurement of {measured.release}, plan {measured.plan_hash[:8]}, "
-            "in another way: no noise was drawn for it and nothing charged."
+        text = release_documents.SOLVED_ANOTHER_WAY.format(
+            release=measured.release, plan=measured.plan_hash[:8]
         )
-        said.append(text if plan.coverage is None else f"{text} {_AFTERWARDS}")
+        said.append(text if plan.coverage is None else f"{text} {release_documents.CHOSEN_AFTERWARDS}")
     said += [str(stated["sentence"])] if "sentence" in stated else []
     said += _epsilon_words(rows)
     if plan.loss_name == "epsilon_delta":
@@ -353,7 +304,7 @@ def _privacy_lines(session: Session) -> list[str]:
         return said
     n, of = (100 * plan.coverage).as_integer_ratio()
     odds = f"{n} in 100" if of == 1 else f"{plan.coverage.numerator} in {plan.coverage.denominator}"
-    return [*said, _CHANCE.format(odds=odds)]
+    return [*said, release_documents.CHANCE_OF_INTERVALS.format(odds=odds)]
 
 
 def _epsilon_words(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -382,8 +333,6 @@ def _exact_words(session: Session) -> str:
     return f"Published without noise: {', '.join(map(str, stated))}. plan.json says why, and lists {rules}"
 
 
-_BASE = "base/             the release that this one extends, as far as it is needed.\n"
-_REPORT = "report.html       all of this for people to read and print.\n"
 README = "README.txt"
 FILE = "certificate.json"
 _OTHER = {"type", "version", "engine", "privacy", "software"}
