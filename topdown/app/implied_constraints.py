@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import UNSET, structs
 
 from topdown.errors import ConfigError
-from topdown.formats.plan_documents import Implied, TitledVerdict, Verdict, VerdictKind
+from topdown.formats.plan_documents import Implied, TitledVerdict, Verdict
 from topdown.inputs import read_table, text_columns
 from topdown.model import Geography, Invariants, PublicFacts, Schema
 from topdown.model.constraint_system import ConstraintSystem
@@ -20,15 +20,8 @@ from topdown.plan.public_tables import read_public
 from topdown.plan.run_file import GeographyTable, load_invariants, load_schema
 from topdown.resources import find
 from topdown.solve.implied.area_constraints import node_constraints, node_lines
-from topdown.solve.implied.level_verdicts import VerdictInputs, judge_levels, verdicts
+from topdown.solve.implied.level_verdicts import TITLES, VerdictInputs, judge_levels, verdicts
 
-_TITLES: dict[VerdictKind, str] = {
-    "complete_integral": "complete and integral",
-    "complete": "complete, integrality not guaranteed",
-    "always_splits": "always splits, narrower than complete",
-    "not_guaranteed": "not guaranteed",
-    "refused": "refused",
-}
 MOST_LIMITS = 20
 LEVELS_FIX = "give every level with the characters of its geocodes: --levels land:1,county:2,block:4"
 
@@ -158,4 +151,4 @@ def _implied_of(
 
 
 def _titled(judged: tuple[Verdict, ...]) -> list[TitledVerdict]:
-    return [TitledVerdict(**structs.asdict(verdict), title=_TITLES[verdict.kind]) for verdict in judged]
+    return [TitledVerdict(**structs.asdict(verdict), title=TITLES[verdict.kind]) for verdict in judged]
