@@ -67,6 +67,7 @@ class Journal:
     def __init__(self, folder: Path, disk: Disk, journal_id: str) -> None:
         self.folder, self.id, self._disk = folder, journal_id, disk
         self._listed: dict[str, dict[str, list[str]]] = {}
+        self._whole: set[Path] = set()  # files that hold what their names state, as seen or written here
 
     def usable(self, part: MeasuredPart, book: Book) -> int | None:
         """Return the first intent the part may be drawn under: this journal's, for its level, never begun."""
@@ -100,8 +101,12 @@ class Journal:
             match = _DRAWN.fullmatch(name)
             if match and int(match[2]) == seq:
                 path = self.folder / part.level / name
-                if hashlib.sha256(self._disk.read(path) or b"").hexdigest() == match[3]:
-                    return path, match[3]
+                if path not in self._whole:
+                    data = self._disk.read(path) or b""
+                    if hashlib.sha256(data).hexdigest() != match[3]:
+                        continue
+                    self._whole.add(path)
+                return path, match[3]
         return None
 
     def _names(self, part: MeasuredPart) -> list[str]:
@@ -134,6 +139,7 @@ class Journal:
         name = f"{part.name}.{seq}.{sha256}.drawn"
         self._disk.write_new(level / name, data)
         self._disk.sync_folder(level)
+        self._whole.add(level / name)
         self._names(part).append(name)
         ledger.drawn(seq, part.key, sha256)
         return sha256
