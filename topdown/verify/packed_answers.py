@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ LIST_OF_ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 IS_COMPILED = not str(kernels_packing.__file__).endswith(".py")
 """Whether this is faster than writing the file again."""
 
+_MOST_HEADER_BYTES = 256  # of a page's header without statistics
 _MOST_PAGE_BYTES = 1 << 20  # of packed numbers, at which Arrow begins another page
 _GROUPS, _COLUMNS, _META = (4, LIST), (1, LIST), (3, STRUCT)  # of a footer, a row group, a column chunk
 _UNPACKED, _PACKED, _FIRST_PAGE, _DICTIONARY_PAGE = (6, 6), (7, 6), (9, 6), (11, 6)  # of a column's metadata
@@ -96,18 +98,23 @@ def has_due_bytes(
     return footer == due and place + n_footer + 8 == len(data) and data[-4:] == without[-4:]
 
 
-def has_lengths(chunk: bytes, lengths: Ints) -> bool:
-    """Tell whether the lists of a column chunk that is one page have these lengths, whatever is in them."""
-    template, reader = _of_zeros(lengths.tobytes()), ThriftReader(chunk)
-    header = reader.struct(0)
-    body = chunk[reader.n_read :]
-    if (
-        template is None
-        or header[_PAGE_VALUES] != template.header[_PAGE_VALUES]
-        or len(body) != signed(header[_PAGE_PACKED])
-    ):
+def has_lengths(chunk: BinaryIO, size: int, lengths: Ints) -> bool:
+    """Tell whether the lists of a column chunk that is one page have these lengths, whatever is in them.
+
+    Args:
+        chunk: a file at the chunk's first byte; only its lengths are read. size: bytes of the chunk.
+    """
+    template = _of_zeros(lengths.tobytes())
+    if template is None:
         return False
-    return body.startswith(template.levels)
+    head = chunk.read(min(size, _MOST_HEADER_BYTES + len(template.levels)))
+    reader = ThriftReader(head)
+    header = reader.struct(0)
+    return (
+        header[_PAGE_VALUES] == template.header[_PAGE_VALUES]
+        and size - reader.n_read == signed(header[_PAGE_PACKED])
+        and head.startswith(template.levels, reader.n_read)
+    )
 
 
 def _written(

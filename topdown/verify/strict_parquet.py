@@ -534,7 +534,7 @@ class ParquetTable:
             return False
         answers = self._file.metadata.row_group(group).column(self._schema.get_field_index(ANSWERS))
         self._stream.seek(answers.data_page_offset)
-        return has_lengths(self._stream.read(answers.total_compressed_size), known.lengths)
+        return has_lengths(self._stream, answers.total_compressed_size, known.lengths)
 
     def _groups(self) -> Iterator[pa.Table]:
         """Read one row group after the other; at last the file must be byte for byte what its rows are written as."""
