@@ -177,6 +177,27 @@ def test_a_part_is_begun_once_and_drawn_once(tmp_path):
         assert len(ledger.book.entries) == 4
 
 
+def test_a_record_takes_as_many_calls_however_many_are_before_it(tmp_path):
+    """A nation has tens of thousands of parts: a walk over all records at each of them takes seconds."""
+    place = new_ledger(tmp_path)
+    n_calls: list[int] = []
+
+    def count(frame: object, event: str, argument: object) -> None:
+        n_calls[-1] += event in {"call", "c_call"}
+
+    with open_ledger(place) as ledger:
+        ledger.intent(intent("1/3"), Limits(Fraction(5)))
+        for part in range(100):
+            n_calls.append(0)
+            sys.setprofile(count)
+            try:
+                ledger.begin(1, f"block/part-{part:03d}")
+            finally:
+                sys.setprofile(None)
+    # the least of several: the garbage collector may call at any of them
+    assert min(n_calls[-10:]) <= min(n_calls[:10])
+
+
 @pytest.mark.parametrize(
     ("seq", "reason", "witness", "why"),
     [(1, "r", "w", "committed"), (2, "r", "w", "voided"), (0, "r", "w", "no intent"), (7, "", "w", "reason")],

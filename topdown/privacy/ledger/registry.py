@@ -191,11 +191,10 @@ class Registry:
         )
 
     def of_book(self, book: Book, records: RecordsFile | None = None) -> Registry:
-        """Return it with its mark at the end of a ledger, every attestation of it, and a file of records."""
-        known = {event.record for event, _ in self.events if isinstance(event, RegisteredAttestation)}
+        """Return it with its mark at the end of a ledger, attestations since its mark, and a file of records."""
         made = self
-        for entry in book.entries:
-            if isinstance(entry.event, Attested) and entry.seq not in known:
+        for entry in book.entries[self.mark.records :]:
+            if isinstance(entry.event, Attested):
                 said = RegisteredAttestation(entry.seq, entry.event.by, entry.event.reason)
                 made = made.with_event(said)
         mark = Mark(len(book.entries), book.head)
