@@ -1,11 +1,14 @@
-"""Footers of Parquet files with damage: refused with a finding, never the end of the process."""
+"""Parquet files: dictionaries are written as texts are; damaged footers are a finding, never the end of the process."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from topdown.inputs import parquet_bytes
 from topdown.verify import describes_every_column
@@ -42,6 +45,19 @@ def footer_of(path: Path) -> bytes:
     """Return the footer of a file."""
     data = path.read_bytes()
     return data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 12), st.sampled_from(["a", "long" * 9]))
+@example(list(range(50_000)), 1 << 20, "of more bytes than a dictionary of a page may have")
+@example(list(range(40_000)), 1 << 20, "of so few more bytes")
+def test_a_column_of_numbered_texts_becomes_the_file_of_its_texts(index, rows, text):
+    """`verify` writes texts one by one and compares bytes: other dictionaries would be another form of the file."""
+    labels = pa.array([f"{text}{9 - i % 10}{i}" for i in range(max(index, default=0) + 2)])
+    column = pa.DictionaryArray.from_arrays(pa.array(np.array(index, dtype=np.int32)), labels)
+    numbered = pa.table({"label": column, "count": pa.array(index, pa.int64())})
+    texts = pa.table({"label": column.cast(pa.string()), "count": numbered["count"]})
+    for kind in ("topdown.table", "topdown.leaves"):
+        assert parquet_bytes(kind, numbered, {}, rows) == parquet_bytes(kind, texts, {}, rows)
 
 
 @pytest.mark.parametrize(
