@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import InternalError
-from topdown.inputs import parquet_bytes
+from topdown.inputs import codes_to_arrow, parquet_bytes
 from topdown.measure.confidential import noise_law
 from topdown.model import Counts, Query, Support
 from topdown.plan import LevelPlan, Plan, PublicContext
@@ -298,12 +298,15 @@ def encode_part(context: PublicContext, part: PartPlan, drawn: DrawnAnswers) -> 
             fix="nothing was written; to simulate, use topdown simulate",
         )
     level = context.plan.levels[part.depth]
-    codes = context.geography.levels[part.depth].codes
+    first, last = part.nodes[[0, -1]].tolist()
+    codes = codes_to_arrow(context.geography.levels[part.depth].codes[first : last + 1])
     n_nodes, n_queries = len(part.nodes), len(level.measurements)
     offsets = np.concatenate(([0], np.cumsum(drawn.sizes))).astype(np.int32)
     columns = {
         "level": _dictionary_column(np.zeros(n_nodes * n_queries), [level.name]),
-        "node": _dictionary_column(np.repeat(np.arange(n_nodes), n_queries), [codes[i] for i in part.nodes]),
+        "node": _dictionary_column(
+            np.repeat(np.arange(n_nodes), n_queries), codes.take(pa.array(part.nodes - first))
+        ),
         "query": _dictionary_column(
             np.tile(np.arange(n_queries), n_nodes), [m.query for m in level.measurements]
         ),
@@ -319,7 +322,7 @@ def encode_part(context: PublicContext, part: PartPlan, drawn: DrawnAnswers) -> 
     return parquet_bytes("topdown.measurements", table, stamps, part.n_group * n_queries)
 
 
-def _dictionary_column(index: NDArray[np.generic], labels: list[str]) -> pa.DictionaryArray:
+def _dictionary_column(index: NDArray[np.generic], labels: list[str] | pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), pa.array(labels, pa.string()))
 
 

@@ -266,7 +266,7 @@ class MeasurementParts:
             table = self._part(level_index, path).read_row_group(
                 int(rows.group[k]), columns=["node", "query", "answers"], use_threads=False
             )
-            lists = table.column("answers").combine_chunks()
+            (lists,) = table.column("answers").chunks  # combining them would copy it
             queries = [m.query for m in level.measurements]
             due = {
                 "node": (codes, np.repeat(np.arange(len(codes)), len(queries))),
