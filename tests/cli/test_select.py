@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from dataclasses import replace
 from fractions import Fraction
@@ -15,6 +16,7 @@ from tests.helpers.choices import LEDGER, OFFICES, SITES, write_candidates
 from tests.helpers.ledgers import limit_as_stated
 from topdown import PlannedChoice, select
 from topdown.app import select_check
+from topdown.errors import DataError
 from topdown.privacy.ledger import read_ledger
 
 
@@ -248,10 +250,40 @@ def test_a_stop_comes_after_the_draw_and_says_what_is_spent(topdown, run):
         PlannedChoice(wrapped).choose("offices")
     (note,) = raised.value.__notes__
     loss = asked.spend.intent(("answer",), 1, "j").loss
-    assert f"this run spent: epsilon {loss}; what was drawn is kept, go on with --resume" == note
+    assert f"this run spent: epsilon {loss}; a finished choice is kept, go on with --resume" == note
     planned.choose("offices", resume=True)
     assert len(read_ledger(LEDGER).intents) == 1
     assert topdown("verify", "offices").code == 0
+
+
+def test_a_full_disk_costs_no_choice(topdown, run, monkeypatch):
+    """A choice that was drawn where no file could hold it was charged again, after "what was drawn is kept"."""
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1, 1, 1000))
+        said = topdown("select", "sites", run, *SITES, "--out", "offices")
+    assert (said.code, "error[D050]" in said.err, "this run spent  nothing" in said.err) == (2, True, True)
+    assert not read_ledger(LEDGER).intents
+    assert topdown("select", "sites", run, *SITES, "--out", "offices", "--resume").code == 0
+    assert len(read_ledger(LEDGER).intents) == 1
+
+
+def test_a_disk_that_refuses_what_is_published_says_how_to_go_on(topdown, run):
+    """Told to run the same command again, people got C086, and the next folder would have been paid for."""
+    planned = select(run, "sites", "1/2", candidates="offices.csv", k=2)
+    asked = planned.request
+    in_the_way = Path("offices", "manifest.json.tmp")
+
+    def answer(leaves, chance):
+        in_the_way.mkdir()
+        return asked.question.answer(leaves, chance)
+
+    wrapped = replace(asked, question=replace(asked.question, answer=answer))
+    with pytest.raises(DataError, match=r"manifest\.json") as raised:
+        PlannedChoice(wrapped).choose("offices")
+    assert (raised.value.code, "with --resume" in raised.value.fix) == ("D050", True)
+    in_the_way.rmdir()
+    planned.choose("offices", resume=True)
+    assert len(read_ledger(LEDGER).intents) == 1
 
 
 def test_a_program_can_do_the_same(topdown, run):

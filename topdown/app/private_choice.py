@@ -24,7 +24,7 @@ from topdown.output_paths import names_in_run
 from topdown.plan.candidates import Within, read_candidates
 from topdown.plan.preparation import prepare
 from topdown.privacy.exact_values import rational
-from topdown.privacy.ledger import Disk, folder_lock, spend_note
+from topdown.privacy.ledger import Disk, disk_errors, folder_lock, spend_note
 from topdown.process import signals_as_interrupt
 from topdown.publish.publish_choice import RESULT, publish_choice
 from topdown.selection.chance import subsampling
@@ -99,11 +99,12 @@ class PlannedChoice:
         check_folder(asked, target, resume=resume)
 
         def words(spent: Fraction) -> str:
-            return f"epsilon {spent}; what was drawn is kept, go on with --resume"
+            return f"epsilon {spent}; a finished choice is kept, go on with --resume"
 
         with (
             spend_note(ledger_location(asked.prepared), spend.plan_hash, words),
             signals_as_interrupt(),
+            disk_errors(target),
             folder_lock(target, Disk(), "choice", "public"),
         ):
             made = choose(asked, target, again=again)

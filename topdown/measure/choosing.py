@@ -373,7 +373,7 @@ class _ChoiceWork:
         return records_digest(self.leaves, key)
 
     def size(self, part: MeasuredPart) -> PartSize:
-        return PartSize()
+        return PartSize(n_bytes=2 * len(json_bytes(self.asked.document)))  # it names what was asked
 
     def draw(self, parts: Iterator[MeasuredPart], drawn: Callable[[MeasuredPart], bytes]) -> Generator[bytes]:
         yield from map(self._draw_part, parts)

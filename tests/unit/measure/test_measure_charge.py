@@ -108,12 +108,16 @@ def test_failing_randomness_leaves_a_charge_and_no_file(toy, monkeypatch):
     assert not list((toy.folder / "out").rglob("part-*"))
 
 
-def test_a_full_disk_is_noticed_before_a_part_is_begun(toy, monkeypatch):
-    """A torn part costs a new charge, so room is checked while that is still free."""
-    prepared = toy.prepare()
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1, 1, 1000))
-        with pytest.raises(DataError, match="No space left") as error:
-            measure(prepared, toy.folder / "out")
-    assert error.value.code == "D050"
-    assert measure(prepared, toy.folder / "out").n_attempts == 1
+def test_a_full_disk_is_noticed_before_the_charge_and_before_each_part(toy, monkeypatch):
+    """A torn part costs a new charge, so room is checked while that is still free; at first nothing is spent."""
+    prepared, out = toy.prepare(), toy.folder / "out"
+    for n_roomy, n_charges in ((0, 0), (2, 1)):
+        free = iter([1 << 40] * n_roomy)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                shutil, "disk_usage", lambda path, free=free: shutil._ntuple_diskusage(1, 1, next(free, 1000))
+            )
+            with pytest.raises(DataError, match="No space left") as error:
+                measure(prepared, out)
+        assert (error.value.code, len(read_ledger(toy.ledger).intents)) == ("D050", n_charges)
+    assert measure(prepared, out).n_attempts == 1

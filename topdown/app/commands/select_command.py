@@ -129,7 +129,7 @@ def _words_when_stopped(asked: ChoiceRequest) -> Callable[[], StoppedRun]:
         spent = app.charged_for(path, spend.plan_hash) - before
         if not spent:
             return StoppedRun("Stopped. This run spent: nothing.", "run the same command again", "nothing")
-        words = f"epsilon {spent}; what was drawn is kept, go on with --resume"
+        words = f"epsilon {spent}; a finished choice is kept, go on with --resume"
         return StoppedRun(
             f"Stopped. This run spent: {words}.", "run the same command again, with --resume", words
         )

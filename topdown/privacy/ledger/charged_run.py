@@ -344,11 +344,11 @@ class _Progress:
         self._report(Event("ledger", 1, 2, f"intent {intent.attempt} written{again}"))
 
     def ready(self, part: MeasuredPart) -> None:
-        """Refuse to begin a part after a signal, or that the disk has no room for: a torn one costs a new charge."""
+        """Refuse to charge or begin a part after a signal, or without room on the disk: a torn one is charged again."""
         self._check()
-        n_bytes = self._work.size(part).n_bytes
-        if n_bytes and shutil.disk_usage(self._work.folder).free < n_bytes + _SPARE_BYTES:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._work.folder))
+        n_bytes, folder = self._work.size(part).n_bytes, self._work.folder
+        if n_bytes and folder.is_dir() and shutil.disk_usage(folder).free < n_bytes + _SPARE_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
     def done(self, part: MeasuredPart) -> None:
         self._done += self._work.size(part).n_units
@@ -391,13 +391,13 @@ def _charge(work: ChargedWork, journal: Journal, ledger: Ledger, progress: _Prog
     there is and are not whole.
     """
     book = ledger.book
-    short = {
-        part.level
-        for part in work.parts
-        if journal.find(part, book) is None and journal.usable(part, book) is None
-    }
-    if not short:
+    missing = [
+        part for part in work.parts if journal.find(part, book) is None and journal.usable(part, book) is None
+    ]
+    if not missing:
         return
+    progress.ready(missing[0])
+    short = {part.level for part in missing}
     charge = work.charge(sum((charge.loss for charge in book.of_journal(journal.id).values()), Fraction(0)))
     covers = tuple(level for level in charge.covers if level in short)
     intent = charge.intent(covers, 1 + book.n_attempts(journal.id), journal.id)
