@@ -9,8 +9,9 @@ import pgsr
 from tests.cli.conftest import write_toy
 from tests.helpers.choices import OFFICES
 from tests.helpers.depth import DEPTH
+from tests.helpers.folders import files
 from tests.helpers.groups import GROUPS, REGIONS, book, released
-from tests.helpers.sealed_flips import Sealer, missed, paths_of
+from tests.helpers.sealed_flips import Sealer, missed
 from tests.helpers.small_release import Small
 from tests.pinned.releases import make
 from tests.pinned.seeded import in_sections
@@ -36,9 +37,9 @@ def refuses(folder: Path) -> bool:
 
 def assert_all_found(folder: Path, n: int) -> None:
     """Flip bytes of a folder; first see that it is sound, and that hashes redone over sound files are those there."""
-    before = {path: (folder / path).read_bytes() for path in paths_of(folder)}
+    before = files(folder)
     Sealer(folder).seal(folder)
-    assert before == {path: (folder / path).read_bytes() for path in paths_of(folder)}
+    assert before == files(folder)
     assert not refuses(folder)
     assert list(missed(folder, n, refuses)) == []
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.depth import repeats
+from tests.helpers.folders import paths
 from tests.helpers.small_release import (
     Small,
     build,
@@ -42,11 +43,6 @@ def copy(sound: Small, tmp_path: Path) -> Path:
     return tmp_path / "release"
 
 
-def files(folder: Path) -> list[Path]:
-    """Return every file of a release."""
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
 def attack(folder: Path) -> VerifyResult:
     """Rewrite the manifest and verify; the result must be a JSON document and no fault of the verifier."""
     reseal(folder)
@@ -66,7 +62,7 @@ def flips(data: bytes, positions: range | list[int]) -> Iterator[bytes]:
 def test_every_byte_of_small_files_is_covered_by_the_manifest(sound: Small) -> None:
     """A byte that the manifest does not cover could be changed by anybody."""
     n = 0
-    for path in files(sound.folder):
+    for path in paths(sound.folder):
         data = path.read_bytes()
         if len(data) > SMALL_FILE and path.name != "manifest.json":
             continue
@@ -91,7 +87,7 @@ def test_every_byte_of_small_files_is_covered_by_the_manifest(sound: Small) -> N
 def test_any_flipped_byte_fails_the_whole_verification(sound: Small) -> None:
     """A damaged file must never crash the checks that read it, nor pass them all."""
     draw = random.Random(5)
-    for path in files(sound.folder):
+    for path in paths(sound.folder):
         data = path.read_bytes()
         for damaged in flips(data, sorted(draw.sample(range(len(data)), min(SAMPLES, len(data))))):
             path.write_bytes(damaged)
@@ -106,7 +102,7 @@ def test_flipped_bytes_with_a_new_manifest_never_crash(sound: Small) -> None:
     """Damaged Parquet and JSON reach every reader when the manifest agrees: no traceback, no V199."""
     draw = random.Random(9)
     manifest = (sound.folder / "manifest.json").read_bytes()
-    for path in files(sound.folder):
+    for path in paths(sound.folder):
         if path.name == "manifest.json":
             continue
         data = path.read_bytes()
@@ -123,7 +119,7 @@ def test_flipped_bytes_with_a_new_manifest_never_crash(sound: Small) -> None:
 
 def test_each_missing_file_is_named(sound: Small) -> None:
     """A release without one of its files must not pass, whatever the manifest says."""
-    for path in files(sound.folder):
+    for path in paths(sound.folder):
         name = path.relative_to(sound.folder).as_posix()
         data = path.read_bytes()
         path.unlink()

@@ -7,16 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.folders import files
 from tests.helpers.small_release import canonical
 
 MANIFEST, LEDGER, CERTIFICATE = "manifest.json", "ledger.jsonl", "certificate.json"
 SOLVE, PARTS = "solve.json", ("measurements", "choice")
 GZIP_ENDS = 10  # bytes of a header; a trailer has eight
-
-
-def paths_of(folder: Path) -> list[str]:
-    """Return the path of every file."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 def places(path: str, data: bytes, n: int) -> list[int]:
@@ -48,7 +44,7 @@ class Sealer:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._old = {path: _sha256(folder / path) for path in paths_of(folder)}
+        self._old = {path: _sha256(folder / path) for path in files(folder)}
         self._parts, self._inputs = _parts_digest(folder), _inputs_digest(folder)
 
     def seal(self, folder: Path) -> None:
@@ -81,7 +77,7 @@ def _lines_digest(folder: Path, paths: list[str]) -> str:
 def _parts_digest(folder: Path) -> str:
     """Return what a commit says of the measured files."""
     inside = next((folder / name for name in PARTS if (folder / name).is_dir()), folder)
-    found = [path for path in paths_of(inside) if "/part-" in path or path.startswith("exact")]
+    found = [path for path in files(inside) if "/part-" in path or path.startswith("exact")]
     return _lines_digest(inside, found)
 
 
@@ -89,9 +85,7 @@ def _inputs_digest(folder: Path) -> str:
     """Return what solve.json says of its inputs."""
     start = ("plan.json", "public/", "measurements/", "base/")
     found = [
-        p
-        for p in paths_of(folder)
-        if p.startswith(start) and not p.startswith(("base/base/", "base/public/"))
+        p for p in files(folder) if p.startswith(start) and not p.startswith(("base/base/", "base/public/"))
     ]
     return _lines_digest(folder, [p for p in found if p != "measurements/journal.json"])
 
@@ -150,7 +144,7 @@ def missed(folder: Path, n: int, refuses: Callable[[Path], bool]) -> Iterator[tu
         n: places spread over each file, and in each part of it that readers pass over.
         refuses: whether a folder is refused.
     """
-    sealer, whole = Sealer(folder), {path: (folder / path).read_bytes() for path in paths_of(folder)}
+    sealer, whole = Sealer(folder), files(folder)
     for path, data in whole.items():
         for place in places(path, data, n):
             flip(folder, path, place)

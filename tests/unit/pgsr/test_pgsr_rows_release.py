@@ -10,6 +10,7 @@ from pyarrow import parquet
 
 from pgsr import hierarchy_of, verify
 from tests.helpers.failing import fails_with
+from tests.helpers.folders import files
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, codes, edit_document, released, seal
 from tests.helpers.small_release import rewrite_table
 from topdown.errors import DataError
@@ -50,13 +51,6 @@ def stop_after(level):
     return report
 
 
-def files_of(folder):
-    """Return the bytes of every file."""
-    return {
-        path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
-    }
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Return a folder with a release by rows."""
@@ -80,11 +74,11 @@ def test_what_is_released_follows_from_noisy_answers_alone(tmp_path):
     """With other groups in the file and the same answers, every byte stays: no choice looks at the truth."""
     named = book(tmp_path)
     folder = release_from(tmp_path, **named)
-    before = files_of(folder)
+    before = files(folder)
     for path in ("counts.parquet", "certificate.json", "manifest.json"):
         (folder / path).unlink()
     release_from(tmp_path, seed=1, resume=True, **named)
-    assert before == files_of(folder)
+    assert before == files(folder)
 
 
 @pytest.mark.parametrize(

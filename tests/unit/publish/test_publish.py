@@ -1,7 +1,6 @@
 """What publish writes: documented, whole, the same every time, and nothing that does not belong."""
 
 import gzip
-import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -16,6 +15,7 @@ import pytest
 from msgspec import structs
 
 from tests.helpers.failing import fails_with
+from tests.helpers.folders import files
 from tests.helpers.small_release import Small, build, certified, from_dense, make_context, write_solve
 from topdown import __version__
 from topdown.errors import CertificateError, InternalError
@@ -23,15 +23,6 @@ from topdown.model import Histogram
 from topdown.progress import Event
 from topdown.publish import OptionalFiles, PublishOptions, publish, stamps, usual_epsilon
 from topdown.verify import verify
-
-
-def snapshot(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file."""
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def certificate(small: Small) -> dict[str, Any]:
@@ -77,11 +68,11 @@ def again(small: Small, leaves: Histogram | None = None, **options: Any) -> None
 
 def test_publishing_again_gives_the_same_bytes(small: Small, tmp_path: Path) -> None:
     """Time stamps or chance in a file would make a release impossible to reproduce."""
-    before = snapshot(small.folder)
+    before = files(small.folder)
     events: list[Event] = []
     again(small, optional=OptionalFiles(csv=True), running=PublishOptions(events.append))
-    assert snapshot(small.folder) == before
-    assert snapshot(build(tmp_path / "b", csv=True).folder) == before
+    assert files(small.folder) == before
+    assert files(build(tmp_path / "b", csv=True).folder) == before
     assert {event.stage for event in events} == {"publish"}  # a bar that never fills looks like a hang
     assert events[-1].done == events[-1].total
 
@@ -93,7 +84,7 @@ def test_left_overs_are_removed(small: Small) -> None:
     (small.folder / "microdata" / "persons.parquet.tmp").write_bytes(b"half")
     (small.folder / "certificate.json.tmp").write_bytes(b"half")
     again(small)
-    left = set(snapshot(small.folder))
+    left = set(files(small.folder))
     assert not {p for p in left if p.endswith((".tmp", ".csv.gz")) or "old" in p}
     assert verify(small.folder).ok
 
