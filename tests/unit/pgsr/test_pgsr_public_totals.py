@@ -13,7 +13,7 @@ from pgsr.estimators import OF_MODEL, OF_NOISE
 from pgsr.group_checks import check_folder
 from pgsr.group_tables import leaf_counts
 from tests.helpers.failing import fails_with
-from tests.helpers.groups import GROUPS, REGIONS, WHY, book, codes, edit_document, released, seal
+from tests.helpers.groups import GROUPS, REGIONS, book, codes, edit_document, released, seal, simulated
 from tests.helpers.small_release import rewrite_table
 from topdown.errors import ConfigError
 
@@ -54,25 +54,19 @@ def test_other_mechanisms_refuse_public_numbers(tmp_path):
     """A mechanism that estimates each region without them would contradict them; G alone is kept by all."""
     with fails_with("C182", ConfigError):
         release_from(tmp_path, mechanism="M_H^dp")
-    made = released(COUNTS, TOWNS, "M_H^dp", 1, sizes=4, public={"N": 271}, simulate=1, truth_is_public=WHY)
+    made = simulated(COUNTS, TOWNS, "M_H^dp", 1, sizes=4, public={"N": 271})
     assert made.counts[:, 0].sum() == 271
 
 
 def test_where_all_units_are_listed_their_numbers_are_exact_and_said_to_be(tmp_path):
     """No move changes them: they come out exactly, and the statement names them."""
-    options = {
-        "sizes": 5,
-        "smallest": 0,
-        "out": tmp_path / "out",
-        **book(tmp_path, smallest=0, relations=("move",)),
-    }
-    released(GROUPS, REGIONS, "posterior", "1/2", **options)
+    named = book(tmp_path, smallest=0, relations=("move",))
+    released(GROUPS, REGIONS, "posterior", "1/2", sizes=5, smallest=0, out=tmp_path / "out", **named)
     stated = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert stated["public_totals"] == {"GA": 3, "NY": 3}
     assert "public numbers of groups of regions" in stated["privacy"]["conditional_on"]
     assert set() == codes(verify(tmp_path / "out"))
-    covered = {"relations": ("move", "new"), "simulate": 1, "truth_is_public": WHY}
-    made = released(GROUPS, REGIONS, "posterior", "1/2", sizes=5, smallest=0, **covered)
+    made = simulated(GROUPS, REGIONS, "posterior", "1/2", sizes=5, smallest=0, relations=("move", "new"))
     assert made.prepared.sections["public_totals"] == {}
 
 
@@ -141,17 +135,8 @@ def test_bounds_under_another_coverage_are_found(made, tmp_path):
 @pytest.mark.parametrize("mechanism", ["M_H^dp", "tracking", "M_c^r"])
 def test_every_release_bears_bounds(tmp_path, mechanism):
     """Beside every count stand its bounds, of the noise alone where nothing better is known."""
-    made = released(
-        GROUPS,
-        REGIONS,
-        mechanism,
-        1,
-        sizes=4,
-        simulate=3,
-        truth_is_public=WHY,
-        coverage=["0.95", "1/2"],
-        out=tmp_path / "out",
-    )
+    options = {"sizes": 4, "simulate": 3, "coverage": ["0.95", "1/2"], "out": tmp_path / "out"}
+    made = simulated(GROUPS, REGIONS, mechanism, 1, **options)
     assert set() == codes(check_folder(tmp_path / "out"))
     table = parquet.read_table(tmp_path / "out" / "counts.parquet")
     for (lower, upper), level in zip(made.bounds, (50, 95), strict=True):
@@ -165,16 +150,19 @@ def test_everything_after_the_noise_comes_from_the_noise(tmp_path):
     groups = tmp_path / "groups.csv"
     rows = list(zip(*COUNTS.values(), strict=True))
     groups.write_text("region,size,count\n" + "".join(f"{r},{s},{n}\n" for r, s, n in rows))
-    options = {"sizes": 4, "too_large": "top-code", "public": TOTALS, "out": tmp_path / "out"} | book(
-        tmp_path
-    )
+    options = {
+        "sizes": 4,
+        "too_large": "top-code",
+        "public": TOTALS,
+        "out": tmp_path / "out",
+        **book(tmp_path),
+    }
     released(groups, TOWNS, "posterior", "1/2", **options)
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.*")}
     groups.write_text("region,size,count\n" + "".join(f"{r},3,{n}\n" for r, n in TOTALS.items()))
     sizes = Sizes(4, too_large="top-code")
-    other = leaf_counts(
-        {"region": list(TOTALS), "size": [3] * 4, "count": list(TOTALS.values())}, TOWNS, sizes
-    )
+    moved = {"region": list(TOTALS), "size": [3] * 4, "count": list(TOTALS.values())}
+    other = leaf_counts(moved, TOWNS, sizes)
     assert not np.array_equal(leaf_counts(COUNTS, TOWNS, sizes), other)
     for name in ("counts.parquet", "certificate.json", "manifest.json"):
         (tmp_path / "out" / name).unlink()

@@ -26,6 +26,7 @@ from tests.helpers.groups import (
     codes,
     released,
     seal,
+    simulated,
 )
 from topdown.errors import BudgetError, ConfigError
 from topdown.inputs import ControlTotals
@@ -36,8 +37,7 @@ from topdown.privacy.ledger import LedgerBinding, Limits
 def test_every_mechanism_keeps_its_promises(tmp_path, name):
     """Consistency, validity and faithfulness of the written files, for each mechanism by its published name."""
     known = {"GA": 3, "NY": 3} if MECHANISMS[name].family == "rows" else {}
-    options = {"sizes": 4, "simulate": 5, "truth_is_public": WHY, "public": known}
-    made = released(GROUPS, REGIONS, name, "1/2", **options, out=tmp_path / "out")
+    made = simulated(GROUPS, REGIONS, name, "1/2", sizes=4, simulate=5, public=known, out=tmp_path / "out")
     assert set() == codes(check_folder(tmp_path / "out"))
     assert made.stamp == NOT_A_RELEASE
     if MECHANISMS[name].consistent:
@@ -50,36 +50,22 @@ def test_every_mechanism_keeps_its_promises(tmp_path, name):
 def test_tiny_noise_returns_the_truth(name):
     """Any slip in sizes, regions or directions shows when the noise is gone."""
     for direction in ("tail", "cumulative"):
-        made = released(
-            GROUPS, REGIONS, name, 4000, sizes=4, simulate=1, truth_is_public=WHY, direction=direction
-        )
+        made = simulated(GROUPS, REGIONS, name, 4000, sizes=4, direction=direction)
         assert made.counts.tolist() == [[2, 1, 1], [3, 1, 2], [1, 1, 0], [0, 0, 0]]
 
 
 def test_microdata_and_counts_say_the_same_as_groups():
     """Three input forms, one histogram."""
     counts = {"region": ["GA", "NY", "GA"], "size": [1, 0, 2], "count": [1, 1, 1]}
-    found = [
-        released(
-            data, REGIONS, "tracking", 4000, sizes=3, smallest=0, simulate=1, truth_is_public=WHY
-        ).counts.tolist()
-        for data in (PEOPLE, counts)
-    ]
-    assert found == [[[1, 0, 1], [1, 1, 0], [1, 1, 0]]] * 2
+    for data in (PEOPLE, counts):
+        made = simulated(data, REGIONS, "tracking", 4000, sizes=3, smallest=0)
+        assert made.counts.tolist() == [[1, 0, 1], [1, 1, 0], [1, 1, 0]]
 
 
 def test_top_coding_keeps_the_number_of_groups():
     """Dropping large groups would change G and the tail counts by N."""
-    made = released(
-        changed(size=[1, 2, 9, 1, 2, 2]),
-        REGIONS,
-        "tracking",
-        4000,
-        sizes=3,
-        too_large="top-code",
-        simulate=1,
-        truth_is_public=WHY,
-    )
+    groups = changed(size=[1, 2, 9, 1, 2, 2])
+    made = simulated(groups, REGIONS, "tracking", 4000, sizes=3, too_large="top-code")
     assert made.counts[:, 0].tolist() == [2, 3, 1]
 
 
@@ -130,17 +116,7 @@ def test_tracking_ends_at_the_public_total():
 
 def test_published_calibration_is_stamped(tmp_path):
     """Numbers made to reproduce the paper must never pass for a release."""
-    made = released(
-        GROUPS,
-        REGIONS,
-        "M_c^ch",
-        1,
-        sizes=5,
-        simulate=1,
-        truth_is_public=WHY,
-        calibration="published",
-        out=tmp_path / "out",
-    )
+    made = simulated(GROUPS, REGIONS, "M_c^ch", 1, sizes=5, calibration="published", out=tmp_path / "out")
     assert Fraction(3, 2) == made.calibration.loss
     assert not made.is_release
     stated = json.loads((tmp_path / "out" / "certificate.json").read_text())
@@ -222,11 +198,8 @@ def test_a_run_file_makes_the_values_that_a_program_makes(tmp_path):
     assert Policy(epsilon_limit="3", reason="board", again=True) == settings.policy(again=True)
     source = settings.source()
     assert source.totals == ControlTotals(7, 12, "0" * 64)
-    assert ([tmp_path / "g.csv", tmp_path / "h.csv"], "homes", ("note",)) == (
-        source.files,
-        source.data_set,
-        source.ignore,
-    )
+    assert source.files == [tmp_path / "g.csv", tmp_path / "h.csv"]
+    assert (source.data_set, source.ignore) == ("homes", ("note",))
     assert LedgerBinding("homes", "add_remove", "household") == expected.binding(source.data_set)
 
 
