@@ -62,14 +62,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> list[Program]:
     assert pgsr(["synth", "--shape", "tiny", "--out", str(folder / "groups")]) == 0
     assert pgsr(["ledger", "new", str(folder / "groups" / "run.toml")]) == 0
     generate = ("topdown", "generate", "run.toml", "--out", "out", "--yes", "--workers", "2")
-    extend = (
-        "topdown",
-        "extend",
-        made.more.name,
-        "--base",
-        made.base.name,
-        *["--out", "out", "--yes", "--workers", "2"],
-    )
+    extend = ("topdown", "extend", made.more.name, "--base", made.base.name, *generate[3:])
     return [
         _timed(folder / "census", generate, 0),
         _timed(folder / "land", extend, 1),

@@ -136,9 +136,5 @@ def test_workers_do_not_change_the_judgement(tmp_path: Path) -> None:
         judged_after_a_move(tmp_path / str(workers), 3, between_leaves=True, workers=workers)
         for workers in (1, 2)
     )
-    assert (one.judged, one.n_cells, one.n_records, one.stopped) == (
-        two.judged,
-        two.n_cells,
-        two.n_records,
-        two.stopped,
-    )
+    for name in ("judged", "n_cells", "n_records", "stopped"):
+        assert getattr(one, name) == getattr(two, name)

@@ -178,12 +178,8 @@ def test_what_is_rehearsed_is_what_the_certificate_says(tmp_path: Path) -> None:
         rehearsed, sealed = (undated(at / "certificate.json") for at in (copy, out))
         assert rehearsed == sealed
         charged, paid = (max(load_ledger(at).intents.values(), key=lambda i: i.seq) for at in (copy, out))
-        assert (paid.laws, paid.loss, paid.covers, paid.rho_limit) == (
-            charged.laws,
-            charged.loss,
-            charged.covers,
-            charged.rho_limit,
-        )
+        for name in ("laws", "loss", "covers", "rho_limit"):
+            assert getattr(paid, name) == getattr(charged, name)
     assert n_intents(prepared.ledger_path) == 2
 
 

@@ -135,12 +135,8 @@ def test_logs_are_lines_with_time_and_values():
         progress(Event("solve", step, 100, "tract"))
     progress(Event("solve", 100, 100, "block"))
     lines = stream.getvalue().splitlines()
-    assert [re.search(r"event=(\w+)", line).group(1) for line in lines] == [
-        "start",
-        "progress",
-        "progress",
-        "end",
-    ]
+    events = [re.search(r"event=(\w+)", line).group(1) for line in lines]
+    assert events == ["start", "progress", "progress", "end"]
     assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ stage=solve event=", line) for line in lines)
     assert lines[-1].endswith("seconds=2.4")
     assert "\x1b" not in stream.getvalue()
@@ -220,13 +216,8 @@ def test_claims_are_rounded_outward():
 
 def test_units():
     """Sizes and durations carry their unit and few digits."""
-    assert [figures.size(x) for x in (10, 1_500, 36e6, 1.25e9, 12e9)] == [
-        "10 B",
-        "1.5 kB",
-        "36 MB",
-        "1.2 GB",
-        "12 GB",
-    ]
+    sizes = {10: "10 B", 1_500: "1.5 kB", 36e6: "36 MB", 1.25e9: "1.2 GB", 12e9: "12 GB"}
+    assert {x: figures.size(x) for x in sizes} == sizes
     assert [figures.seconds(x) for x in (0.04, 20.26, 700, 7200)] == ["0.0 s", "20.3 s", "12 min", "2.0 h"]
 
 

@@ -118,14 +118,6 @@ def test_a_formula_in_the_private_list_is_defused(toy):
     assert "'=1+CANARY" in private(toy)
 
 
-def test_a_truncated_gzip(toy):
-    """A file cut in transfer would lose people silently."""
-    path = toy.folder / "records.csv.gz"
-    text = toy.records.read_bytes() + b"".join(b"1104,home,male,0_17,%d\n" % (i % 7) for i in range(20_000))
-    path.write_bytes(gzip.compress(text)[:-900])
-    refused(toy, "D021", records=path)
-
-
 def parquet(toy, **changes):
     """Write the records as Parquet with some columns replaced."""
     names = ["geocode", "dwelling", "sex", "age"]
@@ -136,26 +128,26 @@ def parquet(toy, **changes):
     return path
 
 
-@pytest.mark.parametrize("keep", [0, 8, 200, -1, -300])
-def test_a_truncated_parquet(toy, keep):
-    """A file cut in transfer must be refused, wherever it was cut."""
-    path = parquet(toy)
+@pytest.mark.parametrize(
+    ("name", "keep"),
+    [("parquet", 0), ("parquet", 8), ("parquet", 200), ("parquet", -1), ("parquet", -300), ("gz", -900)],
+)
+def test_a_truncated_file(toy, name, keep):
+    """A file cut in transfer would lose people silently, wherever it was cut."""
+    path = toy.folder / "records.csv.gz" if name == "gz" else parquet(toy)
+    if name == "gz":
+        more = b"".join(b"1104,home,male,0_17,%d\n" % (i % 7) for i in range(20_000))
+        path.write_bytes(gzip.compress(toy.records.read_bytes() + more))
     path.write_bytes(path.read_bytes()[:keep])
     refused(toy, "D021", records=path)
 
 
 @pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([-77], pa.int64()),
-        ([None], pa.int64()),
-        ([2**63], pa.uint64()),
-        ([2**31], pa.int64()),
-    ],
+    ("value", "kind"), [(-77, pa.int64()), (None, pa.int64()), (2**63, pa.uint64()), (2**31, pa.int64())]
 )
-def test_a_bad_count_in_parquet(toy, values, kind):
+def test_a_bad_count_in_parquet(toy, value, kind):
     """A wrapped, rounded or missing count would be a wrong number of people."""
-    counts = pa.array([1] * (len(toy.rows) - 1) + values, kind)
+    counts = pa.array([*[1] * (len(toy.rows) - 1), value], kind)
     refused(toy, "D032", records=parquet(toy, count=counts))
     assert f"row {len(toy.rows)}" in private(toy)
 
@@ -235,19 +227,18 @@ def test_all_spellings_of_parquet_give_the_same_histogram(toy, kind):
 
 
 @pytest.mark.parametrize(
-    ("row", "code", "name"),
+    ("row", "name"),
     [
-        (["1101", "barracks", "male", "0_17", "1"], "D035", "no children in barracks"),
-        (["1101", "barracks", "male", "18_64", "1"], "D035", "nobody in barracks where there are none"),
-        (["1204", "home", "male", "18_64", "1"], "D035", "nobody at home where there are no homes"),
+        (["1101", "barracks", "male", "0_17", "1"], "no children in barracks"),
+        (["1101", "barracks", "male", "18_64", "1"], "nobody in barracks where there are none"),
+        (["1204", "home", "male", "18_64", "1"], "nobody at home where there are no homes"),
     ],
 )
-def test_records_where_nobody_can_be(toy, row, code, name):
+def test_records_where_nobody_can_be(toy, row, name):
     """Such records contradict the release's own promises; no release could be exact."""
     toy.rows.append(row)
     toy.write()
-    error = refused(toy, code)
-    assert name in str(error)
+    assert name in str(refused(toy, "D035"))
     assert row[0] in private(toy)
 
 
@@ -295,13 +286,8 @@ def test_every_number_has_the_band_it_lies_in():
     for number in (*range(120), 999_999_999):
         expected = "0-17" if number < 18 else "18-64" if number < 65 else "65+"
         assert expected == values.label_of(str(number)) == values.label_of(f"0{number}"[:9])
-    assert [values.label_of(text) for text in ("", "65+", "-3", "1.5", " 7")] == [
-        "unknown",
-        "65+",
-        "-3",
-        "1.5",
-        " 7",
-    ]
+    assert values.label_of("") == "unknown"
+    assert [text for text in ("65+", "-3", "1.5", " 7") if values.label_of(text) != text] == []
 
 
 def test_labels_that_are_bands_are_seen(tmp_path):
@@ -405,16 +391,7 @@ def test_printing_shows_nothing(toy, show):
 @pytest.mark.parametrize(
     "use",
     [
-        pickle.dumps,
-        copy.copy,
-        copy.deepcopy,
-        np.asarray,
-        np.array,
-        list,
-        len,
-        bool,
-        hash,
-        vars,
+        *(pickle.dumps, copy.copy, copy.deepcopy, np.asarray, np.array, list, len, bool, hash, vars),
         lambda c: c == c,
     ],
 )

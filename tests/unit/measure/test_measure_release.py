@@ -85,12 +85,8 @@ def test_files_are_as_documented(toy):
     assert "stamp" not in stated
     row = table.slice(1, 1).to_pylist()[0]
     m = plan.levels[2].measurements[1]
-    assert (row["level"], row["node"], row["query"], len(row["answers"])) == (
-        "block",
-        "1101",
-        m.query,
-        m.n_answers,
-    )
+    assert (row["level"], row["node"]) == ("block", "1101")
+    assert (row["query"], len(row["answers"])) == (m.query, m.n_answers)
     assert Fraction(row["variance_numerator"], row["variance_denominator"]) == m.variance
     document = json.loads((toy.folder / "out/plan.json").read_text())
     assert (document["type"], list(document)) == ("topdown.plan", sorted(document))

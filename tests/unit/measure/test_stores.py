@@ -268,14 +268,8 @@ def test_a_stream_that_was_cut_between_two_batches_is_refused(toy):
 def test_a_page_that_is_not_what_its_checksum_says_is_refused(toy):
     """One flipped bit of a count is another census; where the file has checksums they are used."""
     path = toy.folder / "held.parquet"
-    pq.write_table(
-        arrow(toy),
-        path,
-        write_page_checksum=True,
-        compression="none",
-        use_dictionary=False,
-        write_statistics=False,
-    )
+    plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(arrow(toy), path, write_page_checksum=True, **plain)
     whole = path.read_bytes()
     at = pq.read_metadata(path).row_group(0).column(4).data_page_offset
     size = pq.read_metadata(path).row_group(0).column(4).total_compressed_size

@@ -45,12 +45,8 @@ def test_errors_on_a_toy_are_those_of_loops() -> None:
             assert by_loops(query, n_letters) == pytest.approx(found[f"{level} {query.name}"])
     assert {"emptied": 1, "filled": 1}.items() <= found.items()
     # sizes 4, 0, 9, 2, 20, 0; released minus true 0, 1, 2, -2, -2, 0
-    assert [found[f"bias {size}"] for size in ("0", "1 to 9", "10 to 49", "50 to 99")] == [
-        0.5,
-        0.0,
-        -2.0,
-        0.0,
-    ]
+    biases = {"0": 0.5, "1 to 9": 0.0, "10 to 49": -2.0, "50 to 99": 0.0}
+    assert {size: found[f"bias {size}"] for size in biases} == biases
 
 
 def test_spread_has_mean_deviation_and_standard_error() -> None:

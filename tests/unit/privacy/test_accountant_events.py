@@ -345,9 +345,6 @@ def test_a_narrow_window_only_adds() -> None:
 
 def test_what_cannot_be_composed_is_refused() -> None:
     """A step of 0 would divide by 0, a count of 0 would leave an event out."""
-    with pytest.raises(ConfigError):
-        delta_above([(RANDOMISED, 0)], Fraction(1), STEP)
-    with pytest.raises(ConfigError):
-        delta_above([(RANDOMISED, 1)], Fraction(1), Fraction(0))
-    with pytest.raises(ConfigError):
-        delta_above([], Fraction(1), STEP)
+    for events, step in (([(RANDOMISED, 0)], STEP), ([(RANDOMISED, 1)], Fraction(0)), ([], STEP)):
+        with pytest.raises(ConfigError):
+            delta_above(events, Fraction(1), step)
