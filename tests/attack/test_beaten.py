@@ -15,13 +15,14 @@ from tests.helpers.attacked_land import MORE, make_extended, toy_run
 from tests.helpers.attacker import Attacker
 from tests.helpers.attacker_judge import beaten
 from tests.helpers.published import Document
+from tests.helpers.rule_texts import exact
 
 
 @pytest.fixture(scope="module")
 def totals(tmp_path_factory: pytest.TempPathFactory) -> tuple[Attacker, Document]:
     """Return the toy land with exact totals of its blocks: rows of every status."""
     folder = tmp_path_factory.mktemp("totals")
-    more = attacked.exact("blocks", "block", "total")
+    more = exact("blocks", "block", "total")
     run = toy_run(folder, "plain", "bounded", "discrete_gaussian", shipped("invariants", "toy") + more)
     return attacked.attacker_of(run)
 

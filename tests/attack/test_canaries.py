@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.helpers import attacked
-from tests.helpers.attacked import TOY, TOY_BLOCKS, body_of, shipped
+from tests.helpers.attacked import TOY_BLOCKS, body_of, shipped
 from tests.helpers.commands import topdown
 
 COUNTS = (654_321, 543_219)  # of two cells; nothing public adds up to them
@@ -29,14 +29,8 @@ def write_land(folder: Path) -> Path:
     rows += ["111,dormitory,female,18_64,9,x", "111,barracks,male,18_64,9,x"]
     rows += [f"112,home,female,0_17,{COUNTS[0]},{TEXT}", f"121,home,male,65_plus,{COUNTS[1]},{TEXT}"]
     (folder / "plain.csv").write_text("geocode,dwelling,sex,age,count,note\n" + "\n".join(rows) + "\n")
-    run = attacked.write_run(
-        folder,
-        "plain",
-        schema="toy",
-        invariants=shipped("invariants", "toy"),
-        body=body_of("toy", "1/100000000"),
-        tree=TOY,
-    )
+    body = body_of("toy", "1/100000000")
+    run = attacked.write_run(folder, "plain", invariants=shipped("invariants", "toy"), body=body)
     text = run.read_text()
     columns = text.split("ignore = [")[1].split("]")[0]
     run.write_text(text.replace(f"ignore = [{columns}]", f'ignore = [{columns}{", " * bool(columns)}"note"]'))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.helpers import attacked
 from tests.helpers.attacked import shipped
 from tests.helpers.attacked_land import PEOPLE, release, toy_run
 from tests.helpers.attacker import Attacker
 from tests.helpers.published import read_step
+from tests.helpers.rule_texts import exact
 
 CODES, LENGTHS = ["111", "112", "113", "121"], {"land": 1, "county": 2, "block": 3}
 HOME_OR_NOT = {"home": 0, "dormitory": 1, "barracks": 1}
@@ -34,7 +34,7 @@ def count(people: Counter[Record]) -> dict[str, list[list[int]]]:
 
 def test_exact_statistics_of_every_neighbour(tmp_path: Path) -> None:
     """A pair that is said to agree while exact.json would differ makes every number about it worthless."""
-    text = shipped("invariants", "toy") + attacked.exact("homes", "county", "home_or_not")
+    text = shipped("invariants", "toy") + exact("homes", "county", "home_or_not")
     out = release(toy_run(tmp_path, "plain", "bounded", invariants=text), tmp_path / "out")
     people = Counter({tuple(line.split(",")[:-1]): int(line.split(",")[-1]) for line in PEOPLE[1:]})
     stated = json.loads((out / "measurements" / "exact.json").read_text())["values"]

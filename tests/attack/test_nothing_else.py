@@ -126,8 +126,7 @@ def test_the_rest_is_made_from_what_is_measured(
         file.write_text("\n".join([head, *rest, *([first[:-1] + "5"] * (records == "neighbour"))]) + "\n")
         if records == "none":
             file.unlink()
-    said = topdown(command, run, *more, "--out", out, "--yes", "--resume", "--workers", 1)
-    assert said.code == 0, said.err
+    topdown(command, run, *more, "--out", out, "--yes", "--resume", "--workers", 1).ok()
     again = files(out)
     assert sorted(again) == sorted(whole)
     assert [path for path in whole if again[path] != whole[path]] == []

@@ -9,6 +9,7 @@ import pytest
 
 from tests.helpers.attacked import TOY, write_leaves, write_run
 from tests.helpers.odd_plans import ONE_ATTRIBUTE
+from tests.helpers.rule_texts import rule
 from topdown.resources import bundled_root
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -31,8 +32,7 @@ def _stable(text: str) -> str:
 def test_golden_transcripts(topdown, toy, tmp_path, name, width, options):
     """Any change of the screen must be looked at; TOPDOWN_UPDATE_GOLDEN=1 accepts it."""
     toy(tmp_path / "toy")
-    said = topdown("plan", "toy/run.toml", *options, width=width)
-    assert said.code == 0
+    said = topdown("plan", "toy/run.toml", *options, width=width).ok()
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("TOPDOWN_UPDATE_GOLDEN") == "1":
         path.write_text(_stable(said.out), encoding="utf-8")
@@ -113,8 +113,7 @@ def test_diff_names_causes_first(topdown, toy, tmp_path, check):
 def test_plan_does_not_replace_other_files(topdown, toy, tmp_path):
     """--out that names a file of the user must not destroy it."""
     run = toy(tmp_path / "toy")
-    said = topdown("plan", run, "--out", run)
-    assert (said.code, "error[C080]" in said.err) == (2, True)
+    assert topdown("plan", run, "--out", run).refusal == "C080"
     assert 'type = "topdown.run"' in run.read_text()
 
 
@@ -160,10 +159,8 @@ def test_plan_lists_soft_rules(topdown, toy, tmp_path, check):
     """Everything asked of the data is listed with its legal basis, soft rules too, and not as a promise."""
     run = toy(tmp_path / "toy", lambda text: text.replace('invariants = "toy"', 'invariants = "own.toml"'))
     text = (bundled_root() / "invariants" / "toy.toml").read_text()
-    soft = (
-        '[[no_more_than]]\nname = "barracks by homes"\ncells = { dwelling = ["barracks"] }\n'
-        'than = { dwelling = ["home"] }\ntimes = 2\nlegal_basis = "made up"\n'
-    )
+    than = 'dwelling = ["home"]'
+    soft = rule("no_more_than", "barracks by homes", 'dwelling = ["barracks"]', than=than, times=2)
     (run.parent / "own.toml").write_text(text + soft)
     document = topdown("plan", run, "--json").document
     check(document)
@@ -183,11 +180,9 @@ def test_a_record_that_nothing_can_replace_is_planned(topdown, tmp_path):
     body = "\n".join(['[budget]\nrho = "1"', *levels])
     invariants = 'type = "topdown.invariants"\nversion = 1\nname = "none"\ntitle = "none"\nschema = "odd"\n'
     schema = ONE_ATTRIBUTE.format(unit="person", name="a", labels='"x"')
-    run = write_run(
-        tmp_path, "one", schema=schema, invariants=invariants, body=body, tree=TOY, neighbours="add_remove"
-    )
-    said = topdown("plan", run)
-    assert said.code == 0, said.err
+    of = {"schema": schema, "body": body, "neighbours": "add_remove"}
+    run = write_run(tmp_path, "one", invariants=invariants, **of)
+    said = topdown("plan", run).ok()
     assert "whether one record" in said.out
     assert "one person, everything: disclosed by: the schema" in said.out
     assert "which of two answers" not in said.out

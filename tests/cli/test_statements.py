@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.extension import Land, make_land
-from tests.helpers.policies import inexact_toy
+from tests.helpers.policies import BLOCKS, exact, inexact_toy
 from topdown.app import generate_release
 from topdown.app.screens import decimal
 from topdown.formats import json_bytes
@@ -83,10 +83,7 @@ def test_an_empty_guarantee_is_refused(topdown, toy, tmp_path):
 
 def test_every_pair_apart_is_refused(topdown, toy, tmp_path):
     """If the whole table of the land and the total of every block are exact no two neighbours agree."""
-    text = (
-        inexact_toy() + '\n[[exact]]\nname = "all"\nlevel = "land"\nquery = "detailed"\nlegal_basis = "x"\n'
-    )
-    text += '\n[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\nlegal_basis = "x"\n'
+    text = inexact_toy() + exact("all", "land", "detailed") + BLOCKS
     run = toy(tmp_path / "toy", lambda t: t.replace('invariants = "toy"', 'invariants = "own.toml"'))
     (run.parent / "own.toml").write_text(text)
     said = topdown("plan", run)
@@ -213,9 +210,7 @@ def test_another_geography_is_refused(topdown, land):
 
 def test_a_certificate_that_hides_a_disclosed_secret_contradicts(topdown, check, toy, tmp_path):
     """Audit must notice a certificate that calls protected what exact statistics give away."""
-    text = (
-        inexact_toy() + '\n[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\nlegal_basis = "x"\n'
-    )
+    text = inexact_toy() + BLOCKS
     run = toy(tmp_path / "toy", lambda t: t.replace('invariants = "toy"', 'invariants = "own.toml"'))
     (run.parent / "own.toml").write_text(text)
     release = tmp_path / "release"
@@ -242,33 +237,16 @@ def test_a_certificate_that_hides_a_disclosed_secret_contradicts(topdown, check,
 EXACT = {"engine": "ball", "digits": 40}
 
 
-WHY = "made up for these tests"
-
-
 def test_the_screen_of_a_gaussian_release_says_no_less(tmp_path, pgsr_cli):
     """The screen shows the upper end of the certificate, as it stands there."""
     (tmp_path / "h.csv").write_text("region,parent,level\n0,,nation\n1,0,state\n2,0,state\n")
     (tmp_path / "g.csv").write_text("region,size,count\n1,1,5\n2,3,7\n")
-    given_files = [
-        "--groups",
-        str(tmp_path / "g.csv"),
-        "--hierarchy",
-        str(tmp_path / "h.csv"),
-        "--sizes",
-        "4",
+    files = ("--groups", tmp_path / "g.csv", "--hierarchy", tmp_path / "h.csv", "--sizes", "4")
+    asked = ("release", *files, "--rho", "2/7", "--simulate", "1", "--truth-is-public", "made up here")
+    said = [
+        pgsr_cli(*asked, *more, "--out", tmp_path / str(i)).ok().out
+        for i, more in enumerate(((), ("--json",)))
     ]
-    said = []
-    for i, extra in enumerate(([], ["--json"])):
-        arguments = [
-            "release",
-            *given_files,
-            *["--rho", "2/7", "--simulate", "1", "--truth-is-public"],
-            WHY,
-            *extra,
-        ]
-        done = pgsr_cli(*arguments, "--out", tmp_path / str(i))
-        assert done.code == 0, done.err
-        said.append(done.out)
     stated = json.loads(said[1])["privacy"]
     certified = json.loads((tmp_path / "0" / "certificate.json").read_text())["privacy"]
     assert certified == stated

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.attacked import TOY, body_of, shipped, write_leaves, write_run
+from tests.helpers.attacked import shipped, write_leaves, write_run
 from tests.helpers.commands import topdown
 from tests.helpers.ledgers import n_intents
 from tests.helpers.policies import exact
@@ -16,14 +16,8 @@ def test_a_release_of_nobody_is_published_and_not_extended(tmp_path: Path) -> No
     """A table without rows was charged and failed its own verification; there is nothing in it to extend."""
     write_leaves(tmp_path / "leaves.csv", ("111", "121"), FACTS)
     (tmp_path / "nobody.csv").write_text("geocode,dwelling,sex,age,count\n111,home,male,18_64,0\n")
-    run = write_run(
-        tmp_path,
-        "nobody",
-        schema="toy",
-        invariants=shipped("invariants", "toy") + exact("sexes of nobody", "land", "sex"),
-        body=body_of("toy"),
-        tree=TOY,
-    )
+    invariants = shipped("invariants", "toy") + exact("sexes of nobody", "land", "sex")
+    run = write_run(tmp_path, "nobody", invariants=invariants)
     assert topdown("ledger", "new", run).code == 0
     made = topdown("generate", run, "--out", tmp_path / "release", "--yes", "--json", "--workers", "1")
     assert (made.code, made.document.get("n_records")) == (0, 0), made.err
@@ -47,15 +41,8 @@ def test_records_of_nobody_are_released_where_that_is_confirmed(tmp_path: Path, 
     write_leaves(tmp_path / "leaves.csv", ("111", "121"), FACTS)
     (tmp_path / "none.csv").write_text("geocode,dwelling,sex,age,count\n")
     rules = shipped("invariants", "toy").split("\n[[")
-    run = write_run(
-        tmp_path,
-        "none",
-        schema="toy",
-        invariants="\n[[".join(rule for rule in rules if not rule.startswith("exact")),
-        body=body_of("toy"),
-        tree=TOY,
-        neighbours=neighbours,
-    )
+    inexact = "\n[[".join(rule for rule in rules if not rule.startswith("exact"))
+    run = write_run(tmp_path, "none", invariants=inexact, neighbours=neighbours)
     assert topdown("ledger", "new", run).code == 0
     make = ("generate", run, "--out", tmp_path / "release", "--yes", "--json", "--workers", "1")
     refused = topdown(*make).document

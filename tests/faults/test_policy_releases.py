@@ -11,6 +11,7 @@ import pytest
 
 from tests.helpers import policies
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.rule_texts import rule
 from tests.helpers.schemas import check_release
 from tests.helpers.small_release import edit_table, reseal, write_canonical
 from tests.helpers.solved import Census
@@ -47,26 +48,11 @@ def test_a_release_with_exact_tables_verifies(tmp_path: Path) -> None:
     assert made.checks.check("exact statistics").n_checked == 1 + 20 * 3
 
 
-NOBODY = """
-[[never]]
-name = "nobody in dormitories"
-cells = { dwelling = ["dormitory"] }
-legal_basis = "made up"
-"""
-SMALL_DORMITORIES = """
-[[at_most]]
-name = "at most one in each dormitory"
-cells = { dwelling = ["dormitory"] }
-column = "dormitories"
-legal_basis = "made up"
-"""
-WRONG_COLUMN = """
-[[at_least]]
-name = "one at home for each barracks"
-cells = { dwelling = ["home"] }
-column = "barracks"
-legal_basis = "made up"
-"""
+NOBODY = rule("never", "nobody in dormitories", 'dwelling = ["dormitory"]')
+SMALL_DORMITORIES = rule(
+    "at_most", "at most one in each dormitory", 'dwelling = ["dormitory"]', column="dormitories"
+)
+WRONG_COLUMN = rule("at_least", "one at home for each barracks", 'dwelling = ["home"]', column="barracks")
 TWO = "at least two people per dormitory"
 
 
@@ -263,19 +249,10 @@ def test_rhode_island_with_exact_block_populations(tmp_path: Path) -> None:
         assert level["n_roundings_optimal"] == level["n_roundings"]
 
 
-SOFT = """
-[[no_more_than]]
-name = "no more children than others"
-cells = { age = ["0_17"] }
-than = { age = ["18_64", "65_plus"] }
-legal_basis = "made up"
-[[no_more_than]]
-name = "a grown-up in every home"
-cells = { dwelling = ["home"] }
-times = 99999
-than = { dwelling = ["home"], age = ["18_64"] }
-legal_basis = "made up"
-"""
+GROWN_UP = {"than": 'dwelling = ["home"], age = ["18_64"]', "times": 99999}
+SOFT = rule(
+    "no_more_than", "no more children than others", 'age = ["0_17"]', than='age = ["18_64", "65_plus"]'
+) + rule("no_more_than", "a grown-up in every home", 'dwelling = ["home"]', **GROWN_UP)
 
 
 def soft_release(folder: Path) -> tuple[Census, GenerateResult]:

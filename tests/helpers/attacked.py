@@ -13,7 +13,6 @@ from tests.helpers.published import read_plan, read_step
 from tests.helpers.runs import run_text
 
 TOP = Path(__file__).resolve().parents[2]
-BASIS = 'legal_basis = "made up"\n'
 CENSUS = ("state", "county", "tract", "block_group", "block"), (2, 5, 11, 12, 15)
 TOY = ("land", "county", "block"), (1, 2, 3)
 # Every level splits somewhere: two blocks of a group, a second group, a second tract, a second county.
@@ -42,11 +41,6 @@ def without_exact(text: str) -> str:
     return "\n[[".join(part for part in parts if not part.startswith("exact]]"))
 
 
-def exact(name: str, level: str, query: str) -> str:
-    """Return an exact statistic as it stands in an invariants file."""
-    return f'\n[[exact]]\nname = "{name}"\nlevel = "{level}"\nquery = "{query}"\n{BASIS}'
-
-
 def write_leaves(path: Path, codes: tuple[str, ...], facts: dict[str, tuple[int, ...]]) -> None:
     """Write the public table of leaves: one value a leaf in each column, the last one repeated."""
     with path.open("w", newline="") as file:
@@ -60,10 +54,10 @@ def write_run(
     folder: Path,
     name: str,
     *,
-    schema: str,
+    schema: str = "toy",
     invariants: str,
-    body: str,
-    tree: tuple[tuple[str, ...], tuple[int, ...]],
+    body: str = "",
+    tree: tuple[tuple[str, ...], tuple[int, ...]] = TOY,
     neighbours: str = "bounded",
     mechanism: str = "discrete_gaussian",
 ) -> Path:
@@ -72,8 +66,10 @@ def write_run(
     Args:
         schema: name of a shipped schema, or the text of another. invariants: text of an invariants file.
         folder: holds leaves.csv already.
-        body: budget and levels, as they stand in settings. tree: level names, characters that name them.
+        body: budget and levels, as they stand in settings; those of the toy settings if empty.
+        tree: level names, characters that name them.
     """
+    body = body or body_of("toy")
     (folder / f"{name}.invariants.toml").write_text(invariants)
     if "\n" in schema:
         (folder / f"{name}.schema.toml").write_text(schema)
@@ -131,10 +127,9 @@ def attacker_of(
     more = () if base is None else ("--base", base)
     plan = run.with_suffix(".plan.json")
     plan.unlink(missing_ok=True)
-    said = topdown("plan", run, *more, "--out", plan)
-    assert said.code == 0, said.err
-    audit = topdown("audit", run, *more, "--json", *(word for delta in deltas for word in ("--delta", delta)))
-    assert audit.code == 0, audit.err
+    topdown("plan", run, *more, "--out", plan).ok()
+    asked = (word for delta in deltas for word in ("--delta", delta))
+    audit = topdown("audit", run, *more, "--json", *asked).ok()
     leaves = run.parent / "leaves.csv"
     steps = [read_plan(plan, leaves)]
     if base is not None:

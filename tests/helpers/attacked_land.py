@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.helpers import attacked
-from tests.helpers.attacked import TOY, TOY_BLOCKS, body_of, shipped, without_exact
+from tests.helpers.attacked import TOY_BLOCKS, shipped, without_exact
 from tests.helpers.commands import topdown
 from tests.helpers.extension import INVARIANTS, LEVEL, SCHEMA
 
@@ -64,16 +64,8 @@ def toy_run(
     attacked.write_leaves(folder / "leaves.csv", TOY_BLOCKS, FACTS)
     (folder / f"{name}.csv").write_text("\n".join(PEOPLE) + "\n")
     text = invariants or shipped("invariants", "toy")
-    return attacked.write_run(
-        folder,
-        name,
-        schema="toy",
-        invariants=text if relation == "bounded" else without_exact(text),
-        body=body_of("toy"),
-        tree=TOY,
-        neighbours=relation,
-        mechanism=mechanism,
-    )
+    text = text if relation == "bounded" else without_exact(text)
+    return attacked.write_run(folder, name, invariants=text, neighbours=relation, mechanism=mechanism)
 
 
 def release(run: Path, out: Path, *more: object) -> Path:
@@ -89,14 +81,6 @@ def make_extended(folder: Path, relation: str, mechanism: str = "discrete_gaussi
     run = toy_run(folder, "plain", relation, mechanism)
     base = release(run, folder / "base")
     (folder / f"{MORE}.csv").write_text("\n".join(IN_DETAIL) + "\n")
-    more = attacked.write_run(
-        folder,
-        MORE,
-        schema=SCHEMA,
-        invariants=INVARIANTS,
-        body=BODY,
-        tree=TOY,
-        neighbours=relation,
-        mechanism=mechanism,
-    )
+    law = {"neighbours": relation, "mechanism": mechanism}
+    more = attacked.write_run(folder, MORE, schema=SCHEMA, invariants=INVARIANTS, body=BODY, **law)
     return Extended(run, base, more)

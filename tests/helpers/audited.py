@@ -24,6 +24,7 @@ from tests.helpers.attacked import (
     write_leaves,
     write_run,
 )
+from tests.helpers.rule_texts import rule
 from topdown.measure import draw, noise_law
 from topdown.model import Histogram
 from topdown.plan import MeasurementPlan, PublicContext, optimal_weights, prepare
@@ -111,15 +112,9 @@ def make_shipped(folder: Path, policy: str, settings: str, relation: str = "boun
     text, toy = shipped("invariants", policy), policy == "toy"
     folder.mkdir(parents=True, exist_ok=True)
     write_leaves(folder / "leaves.csv", TOY_BLOCKS if toy else BLOCKS, dict.fromkeys(columns_of(text), (1,)))
-    run = write_run(
-        folder,
-        "plain",
-        schema=tomllib.loads(text)["schema"],
-        invariants=text if relation == "bounded" else without_exact(text),
-        body=body_of(settings),
-        tree=TOY if toy else CENSUS,
-        neighbours=relation,
-    )
+    of = {"schema": tomllib.loads(text)["schema"], "body": body_of(settings), "tree": TOY if toy else CENSUS}
+    text = text if relation == "bounded" else without_exact(text)
+    run = write_run(folder, "plain", invariants=text, neighbours=relation, **of)
     return prepare(run).context
 
 
@@ -136,23 +131,12 @@ def write_almost_closed(folder: Path) -> Path:
         {"east": ["0"], "north": ["1"]},
         {"east": ["1"], "north": ["0"]},
     )
-    rules = [
-        f'[[never]]\nname = "{k}"\nlegal_basis = "made up"\ncells = {{ {_inline(cells)} }}\n'
-        for k, cells in enumerate(shut)
-    ]
-    rules.append(
-        f'[[none_where_zero]]\nname = "homes"\nlegal_basis = "made up"\ncolumns = ["homes"]\n'
-        f"cells = {{ {_inline({'east': labels})} }}\n"
-    )
+    rules = [rule("never", str(k), _inline(cells)) for k, cells in enumerate(shut)]
+    rules.append(rule("none_where_zero", "homes", _inline({"east": labels}), columns=["homes"]))
     write_leaves(folder / "leaves.csv", CODES, {"homes": (1, 0)})
-    return write_run(
-        folder,
-        "closed",
-        schema=head + attributes,
-        invariants=NOTHING + "".join(rules),
-        body=body("1/2").replace("sex * age", "east"),
-        tree=LEVELS,
-    )
+    asked = body("1/2").replace("sex * age", "east")
+    text = NOTHING + "".join(rules)
+    return write_run(folder, "closed", schema=head + attributes, invariants=text, body=asked, tree=LEVELS)
 
 
 def _inline(cells: dict[str, list[str]]) -> str:

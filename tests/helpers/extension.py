@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.rule_texts import rule
 from tests.helpers.runs import run_text
 from topdown.app import generate_release
 from topdown.plan import prepare
@@ -56,62 +57,24 @@ name = "toy_more"
 title = "Toy invariants in more detail"
 schema = "toy_more"
 
-[[none_where_zero]]
-name = "homes"
-cells = { kind = ["alone", "with_others"] }
-columns = ["homes"]
-legal_basis = "made up"
-
-[[never]]
-name = "no small child alone"
-cells = { kind = ["alone"], years = ["0_9"] }
-legal_basis = "made up"
-
-[[never]]
-name = "no worker below ten"
-cells = { job = ["some"], years = ["0_9"] }
-legal_basis = "made up"
-
-[[never]]
-name = "nobody old in the navy"
-cells = { kind = ["navy"], years = ["80_plus"] }
-legal_basis = "made up"
-""" + "".join(
-    f"""
-[[none_where_zero]]
-name = "{kind}"
-cells = {{ kind = ["{kind}"] }}
-columns = ["{column}"]
-legal_basis = "made up"
-
-[[at_least]]
-name = "some in {kind}"
-cells = {{ kind = ["{kind}"] }}
-column = "{column}"
-per = 1
-legal_basis = "made up"
-"""
-    for kind, column in TYPES.items()
+""" + (
+    rule("none_where_zero", "homes", 'kind = ["alone", "with_others"]', columns=["homes"])
+    + rule("never", "no small child alone", 'kind = ["alone"], years = ["0_9"]')
+    + rule("never", "no worker below ten", 'job = ["some"], years = ["0_9"]')
+    + rule("never", "nobody old in the navy", 'kind = ["navy"], years = ["80_plus"]')
+    + "".join(
+        rule("none_where_zero", kind, f'kind = ["{kind}"]', columns=[column])
+        + rule("at_least", f"some in {kind}", f'kind = ["{kind}"]', column=column, per=1)
+        for kind, column in TYPES.items()
+    )
 )
 
 JOBS = ("none", "some")
 BY_JOB = "".join(
-    f"""
-[[none_where_zero]]
-name = "{job} in {kind}"
-cells = {{ kind = ["{kind}"], job = ["{job}"] }}
-columns = ["{column}_{job}", "{column}_both"]
-legal_basis = "made up"
-
-[[at_least]]
-name = "one with job {job} in {kind}"
-cells = {{ kind = ["{kind}"], job = ["{job}"] }}
-column = "{column}_{job}"
-per = 1
-legal_basis = "made up"
-"""
+    rule("none_where_zero", f"{job} in {kind}", cells, columns=[f"{column}_{job}", f"{column}_both"])
+    + rule("at_least", f"one with job {job} in {kind}", cells, column=f"{column}_{job}", per=1)
     for kind, column in TYPES.items()
-    for job in JOBS
+    for job, cells in ((job, f'kind = ["{kind}"], job = ["{job}"]') for job in JOBS)
 )
 
 LEVEL = """

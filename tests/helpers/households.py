@@ -3,30 +3,14 @@
 import random
 from pathlib import Path
 
+from tests.helpers.rule_texts import exact, rule
 from tests.helpers.runs import run_text, write_rows
 
 TOP = Path(__file__).resolve().parents[2]
 UNIT = "household of at most 3 persons"
 BLOCKS = ("111", "112", "121", "211", "212")
-EXACT = """
-[[exact]]
-name = "population"
-level = "land"
-query = "total"
-legal_basis = "made up"
-decided_by = "tutorial"
-date = "2026-01-01"
-"""
-MOST = """
-[[at_most]]
-name = "nine to a home"
-cells = { dwelling = ["home"] }
-column = "homes"
-per = 9
-legal_basis = "made up"
-decided_by = "tutorial"
-date = "2026-01-01"
-"""
+EXACT = exact("population", "land", "total")
+MOST = rule("at_most", "nine to a home", 'dwelling = ["home"]', column="homes", per=9)
 
 
 def write_households(

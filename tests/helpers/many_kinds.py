@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tests.helpers import policies, solved
+from tests.helpers.rule_texts import rule
 
 COUNTIES = [f"{c:02d}" for c in range(10, 40)]
 
@@ -15,12 +16,9 @@ def rules_by_cell() -> tuple[str, list[str]]:
             for age in ("0_17", "18_64", "65_plus")[dwelling == "barracks" :]:
                 column = f"places_{dwelling}_{sex}_{age}"
                 columns.append(column)
-                text += f"""
-[[none_where_zero]]
-name = "nobody without a place: {dwelling}, {sex}, {age}"
-cells = {{ dwelling = ["{dwelling}"], sex = ["{sex}"], age = ["{age}"] }}
-columns = ["{column}"]
-{policies.BASIS}"""
+                cells = f'dwelling = ["{dwelling}"], sex = ["{sex}"], age = ["{age}"]'
+                name = f"nobody without a place: {dwelling}, {sex}, {age}"
+                text += rule("none_where_zero", name, cells, columns=[column])
     return text, columns
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.helpers.attacked import BASIS, shipped, without_exact, write_leaves
+from tests.helpers.attacked import shipped, without_exact, write_leaves
+from tests.helpers.rule_texts import exact, rule
 from tests.helpers.runs import run_text
 
 LEVELS = ("land", "county", "block")
@@ -108,11 +109,10 @@ def _toy(random: Random) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
         text = without_exact(text)
     if random.random() < 0.4:
         level, query = random.choice(LEVELS), random.choice(("total", "total", *TOY_QUERIES))
-        text += f'\n[[exact]]\nname = "odd {query}"\nlevel = "{level}"\nquery = "{query}"\n{BASIS}'
+        text += exact(f"odd {query}", level, query)
     if random.random() < 0.2:
         per = random.choice((1, 7, 10**6, 2**40))
-        cells = 'cells = { dwelling = ["barracks"] }\ncolumn = "barracks"'
-        text += f'\n[[at_most]]\nname = "few"\n{cells}\nper = {per}\n{BASIS}'
+        text += rule("at_most", "few", 'dwelling = ["barracks"]', column="barracks", per=per)
     cells = tuple(f"home,{sex},{age}" for sex in ("female", "male") for age in ("0_17", "18_64", "65_plus"))
     return "", TOY_QUERIES, text, ("dwelling,sex,age", *cells)
 
@@ -129,7 +129,7 @@ def _one_attribute(random: Random) -> tuple[str, tuple[str, ...], str, tuple[str
     invariants = 'type = "topdown.invariants"\nversion = 1\nname = "none"\ntitle = "none"\nschema = "odd"\n'
     if random.random() < 0.3:
         level, query = random.choice(LEVELS), random.choice(("total", "total", name))
-        invariants += f'\n[[exact]]\nname = "all"\nlevel = "{level}"\nquery = "{query}"\n{BASIS}'
+        invariants += exact("all", level, query)
     return schema, ("total", "detailed", name), invariants, (name, *labels)
 
 

@@ -5,58 +5,36 @@ from pathlib import Path
 import numpy as np
 
 from tests.helpers import solved
+from tests.helpers.rule_texts import exact, rule
 from tests.helpers.rule_twins import TWINS, columns_of, example
 from topdown.model import Histogram
 from topdown.plan import PublicContext
 
 TOY = Path(__file__).resolve().parents[2] / "invariants" / "toy.toml"
-BASIS = 'legal_basis = "made up"\n'
-FEW = f"""
-[[no_more_than]]
-name = "few"
-cells = {{ age = ["0_17"] }}
-than = {{ age = ["18_64"] }}
-times = 9
-{BASIS}"""
-BLOCKS = f'[[exact]]\nname = "blocks"\nlevel = "block"\nquery = "total"\n{BASIS}'
-FEWER_WOMEN = f"""
-[[no_more_than]]
-name = "no more women than men at home"
-cells = {{ dwelling = ["home"], sex = ["female"] }}
-than = {{ dwelling = ["home"], sex = ["male"] }}
-{BASIS}"""
+FEW = rule("no_more_than", "few", 'age = ["0_17"]', than='age = ["18_64"]', times=9)
+BLOCKS = exact("blocks", "block", "total")
+FEWER_WOMEN = rule(
+    "no_more_than",
+    "no more women than men at home",
+    'dwelling = ["home"], sex = ["female"]',
+    than='dwelling = ["home"], sex = ["male"]',
+)
 COUNTIES = BLOCKS.replace("block", "county")
 DWELLINGS = BLOCKS.replace('"total"', '"dwelling"')
-FULL_BARRACKS = f"""
-[[at_most]]
-name = "at most four in each barracks"
-cells = {{ dwelling = ["barracks"] }}
-column = "barracks"
-per = 4
-{BASIS}"""
-OLD_AT_HOME = f"""
-[[at_most]]
-name = "at most one old person in each home"
-cells = {{ dwelling = ["home"], age = ["65_plus"] }}
-column = "homes"
-{BASIS}"""
-WOMEN = f"""
-[[at_least]]
-name = "at least one woman in each dormitory"
-cells = {{ dwelling = ["dormitory"], sex = ["female"] }}
-column = "dormitories"
-{BASIS}"""
-MIXED = f"""
-[[none_where_zero]]
-name = "no women in dormitories without homes near"
-cells = {{ dwelling = ["dormitory"], sex = ["female"] }}
-columns = ["homes"]
-{BASIS}"""
-
-
-def exact(name: str, level: str, query: str) -> str:
-    """Return an exact statistic as it stands in an invariants file."""
-    return f'[[exact]]\nname = "{name}"\nlevel = "{level}"\nquery = "{query}"\n{BASIS}'
+FULL_BARRACKS = rule(
+    "at_most", "at most four in each barracks", 'dwelling = ["barracks"]', column="barracks", per=4
+)
+OLD_AT_HOME = rule(
+    "at_most",
+    "at most one old person in each home",
+    'dwelling = ["home"], age = ["65_plus"]',
+    column="homes",
+)
+IN_DORMITORIES = 'dwelling = ["dormitory"], sex = ["female"]'
+WOMEN = rule("at_least", "at least one woman in each dormitory", IN_DORMITORIES, column="dormitories")
+MIXED = rule(
+    "none_where_zero", "no women in dormitories without homes near", IN_DORMITORIES, columns=["homes"]
+)
 
 
 def inexact_toy() -> str:

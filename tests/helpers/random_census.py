@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.helpers import policies, solved
+from tests.helpers import solved
+from tests.helpers.rule_texts import exact, rule
 from topdown.model import Histogram
 from topdown.plan import prepare
 
@@ -46,10 +47,8 @@ class Draft:
         """Write one constraint and its column."""
         self.columns[column] = values
         picked = ", ".join(f"{a} = [{', '.join(repr(v) for v in names)}]" for a, names in cells.items())
-        read = f'columns = ["{column}"]' if several else f'column = "{column}"'
-        self.text += (
-            f'[[{kind}]]\nname = "{kind} {column}"\ncells = {{ {picked} }}\n{read}\n{policies.BASIS}\n'
-        )
+        read = {"columns": [column]} if several else {"column": column}
+        self.text += rule(kind, f"{kind} {column}", picked, **read)
 
     def bound(self) -> None:
         """Add a lower or upper bound, or both, unless its cells would cross those of another."""
@@ -86,9 +85,8 @@ class Draft:
     def exact(self, depth: int, query: str) -> None:
         """Keep a table of one level exact."""
         level = LEVELS[depth]
-        name = f"{query} of {level}"
         self.kept.append((depth, query))
-        self.text += f'[[exact]]\nname = "{name}"\nlevel = "{level}"\nquery = "{query}"\n{policies.BASIS}\n'
+        self.text += exact(f"{query} of {level}", level, query)
 
     def some_can_change(self) -> bool:
         """Tell whether some record can be another one that no rule and no exact statistic tells from it.
@@ -127,7 +125,7 @@ def draw(seed: int, *, plain: bool = False) -> Draft:
             table[:, inside], possible = 0, ~inside
             picked = ", ".join(f"{a} = [{', '.join(repr(v) for v in names)}]" for a, names in cells.items())
             draft.close(inside, np.ones(len(table), dtype=bool))
-            draft.text += f'[[never]]\nname = "never"\ncells = {{ {picked} }}\n{policies.BASIS}\n'
+            draft.text += rule("never", "never", picked)
     table[0][tuple(np.argwhere(possible)[0])] += 1  # so that the land is not empty
     for _ in range(int(rng.integers(0, 4))):
         draft.zero()

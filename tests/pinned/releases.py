@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pgsr.cli import main as pgsr_main
-from tests.helpers.attacked import body_of, write_run
+from tests.helpers.attacked import write_run
 from tests.helpers.commands import topdown
 from tests.helpers.extension import write_land
 from tests.helpers.odd_plans import write_odd_run
@@ -79,15 +79,7 @@ def write_census(folder: Path, more: str = "", edit: Edit = str, **settings: str
     (folder / "people.csv").write_text("\n".join(people) + "\n")
     inexact = settings.get("neighbours") == "add_remove"
     text = inexact_toy() if inexact else TOY.read_text()
-    made = write_run(
-        folder,
-        "people",
-        schema="toy",
-        invariants=text + more,
-        body=body_of("toy"),
-        tree=(("land", "county", "block"), (1, 2, 3)),
-        **settings,
-    )
+    made = write_run(folder, "people", invariants=text + more, **settings)
     made.write_text(edit(made.read_text().replace("[input]\n", "[input]\ncount = false\n")))
     run("ledger", "new", made)
     return made

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.helpers import policies, solved
 from tests.helpers.depth import repeats
 from tests.helpers.extension import INVARIANTS, make_land
+from tests.helpers.rule_texts import rule
 from tests.helpers.solved import solve_answers
 from topdown.app import generate_release
 from topdown.formats import Broken, Solve, json_bytes
@@ -30,21 +31,15 @@ ROWS = {  # the rules below, written by hand
 }
 
 
-def rule(name: str, cells: str, than: str, times: int = 1) -> str:
-    """Return a soft rule as it stands in an invariants file."""
-    return f"""
-[[no_more_than]]
-name = "{name}"
-cells = {{ {cells} }}
-times = {times}
-than = {{ {than} }}
-{policies.BASIS}"""
+def soft(name: str, cells: str, than: str, times: int = 1) -> str:
+    """Return a soft rule."""
+    return rule("no_more_than", name, cells, than=than, times=times)
 
 
 SOFT = (
-    rule("children", 'age = ["0_17"]', 'age = ["18_64", "65_plus"]')
-    + rule("somebody works", 'dwelling = ["home"]', 'dwelling = ["home"], age = ["18_64"]', 99999)
-    + rule("old women", 'sex = ["female"], age = ["65_plus"]', 'sex = ["male"], age = ["65_plus"]', 2)
+    soft("children", 'age = ["0_17"]', 'age = ["18_64", "65_plus"]')
+    + soft("somebody works", 'dwelling = ["home"]', 'dwelling = ["home"], age = ["18_64"]', 99999)
+    + soft("old women", 'sex = ["female"], age = ["65_plus"]', 'sex = ["male"], age = ["65_plus"]', 2)
 )
 
 
@@ -127,7 +122,7 @@ def test_repairs_change_the_listed_leaves_only(tmp_path: Path, monkeypatch: pyte
 def test_without_noise_rules_that_the_truth_keeps_change_nothing(tmp_path: Path) -> None:
     """A soft rule that the records keep must not move any of them."""
     row, n_kept = (AGE == 0) - 2 * (AGE == 1), 0
-    more = policies.BLOCKS + rule("children", 'age = ["0_17"]', 'age = ["18_64"]', 2)
+    more = policies.BLOCKS + soft("children", 'age = ["0_17"]', 'age = ["18_64"]', 2)
     for seed in range(6):
         census = policies.make_census(tmp_path / str(seed), seed, more, n_blocks=6)
         truth = census.truth[-1].dense(0, census.truth[-1].n_nodes)
@@ -157,14 +152,14 @@ MORE_ROWS = {
     "young": 1 * (YEARS == 2) - 1 * (YEARS == 3),
 }
 MORE_SOFT = (
-    rule("no more workers", 'job = ["some"]', 'job = ["none"]')
-    + rule(
+    soft("no more workers", 'job = ["some"]', 'job = ["none"]')
+    + soft(
         "small children live with somebody",
         'kind = ["with_others"], years = ["0_9"]',
         'kind = ["with_others"], years = ["18_29", "30_64", "65_79", "80_plus"]',
         2,
     )
-    + rule("young", 'years = ["18_29"]', 'years = ["30_64"]')
+    + soft("young", 'years = ["18_29"]', 'years = ["30_64"]')
 )
 
 

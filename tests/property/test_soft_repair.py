@@ -13,6 +13,7 @@ from msgspec import structs
 
 from tests.helpers import policies
 from tests.helpers.depth import repeats
+from tests.helpers.rule_texts import rule
 from topdown.formats import Broken, Repair
 from topdown.model import Schema
 from topdown.plan import PublicContext
@@ -52,11 +53,7 @@ SPOKEN = {
 
 def text_of(names: list[str]) -> str:
     """Return rules as they stand in an invariants file."""
-    return "".join(
-        f'\n[[no_more_than]]\nname = "{n}"\ncells = {{ {RULES[n][0]} }}\ntimes = {RULES[n][1]}\n'
-        f"than = {{ {RULES[n][2]} }}\n{policies.BASIS}"
-        for n in names
-    )
+    return "".join(rule("no_more_than", n, RULES[n][0], than=RULES[n][2], times=RULES[n][1]) for n in names)
 
 
 @cache
@@ -200,11 +197,7 @@ def test_all_ends_occur(tmp_path: Path) -> None:
 
 def test_a_wider_repair_is_tried_before_giving_up(tmp_path: Path) -> None:
     """Women alone in a dormitory closed to men: sex cannot change there, but some can move to homes as men."""
-    closed = f"""
-[[never]]
-name = "no men in dormitories"
-cells = {{ dwelling = ["dormitory"], sex = ["male"] }}
-{policies.BASIS}"""
+    closed = rule("never", "no men in dormitories", 'dwelling = ["dormitory"], sex = ["male"]')
     n_wider = 0
     for seed in range(6):
         context = policies.make_census(tmp_path / str(seed), seed, text_of(["women"]) + closed).context

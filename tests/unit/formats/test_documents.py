@@ -17,6 +17,7 @@ from pgsr.formats import DOCUMENTS as PGSR_DOCUMENTS
 from pgsr.formats import document_schema as pgsr_schema
 from tests.helpers import policies
 from tests.helpers.failing import fails_with
+from tests.helpers.rule_texts import rule
 from tests.helpers.schemas import problems
 from tests.helpers.small_release import run_file
 from topdown import Composition
@@ -164,12 +165,7 @@ def test_documents_are_found_by_their_names(package, documents):
         assert f"{package}.{name}" == getattr(import_module(module), struct).__struct_config__.tag
 
 
-SOFT = f"""
-[[no_more_than]]
-name = "children"
-cells = {{ age = ["0_17"] }}
-than = {{ age = ["18_64", "65_plus"] }}
-{policies.BASIS}"""
+SOFT = rule("no_more_than", "children", 'age = ["0_17"]', than='age = ["18_64", "65_plus"]')
 
 
 def test_plans_with_caps_and_soft_rules_fit_their_schema(tmp_path):

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 
+from tests.helpers.rule_texts import rule
 from topdown.practice.synth import synth
 
 SHOP_SCHEMA = """\
@@ -34,48 +35,21 @@ version = 1
 name = "shop"
 title = "Beds"
 schema = "shop"
-[[none_where_zero]]
-name = "no residents without houses or moorings"
-cells = { bed = ["house", "boat"] }
-columns = ["houses", "moorings"]
-legal_basis = "made up"
-[[none_where_zero]]
-name = "boats need moorings"
-cells = { bed = ["boat"] }
-columns = ["moorings"]
-legal_basis = "made up"
-[[none_where_zero]]
-name = "hostels"
-cells = { bed = ["hostel"] }
-columns = ["hostels"]
-legal_basis = "made up"
-[[none_where_zero]]
-name = "wards"
-cells = { bed = ["ward"] }
-columns = ["wards"]
-legal_basis = "made up"
-[[at_least]]
-name = "three in a hostel"
-cells = { bed = ["hostel"] }
-column = "hostels"
-per = 3
-legal_basis = "made up"
-[[at_least]]
-name = "one old person in a ward"
-cells = { bed = ["ward"], old = ["yes"] }
-column = "wards"
-legal_basis = "made up"
-[[at_least]]
-name = "two in a ward"
-cells = { bed = ["ward"] }
-column = "wards"
-per = 2
-legal_basis = "made up"
-[[never]]
-name = "no red person in a ward"
-cells = { bed = ["ward"], colour = ["red"] }
-legal_basis = "made up"
-"""
+""" + (
+    rule(
+        "none_where_zero",
+        "no residents without houses or moorings",
+        'bed = ["house", "boat"]',
+        columns=["houses", "moorings"],
+    )
+    + rule("none_where_zero", "boats need moorings", 'bed = ["boat"]', columns=["moorings"])
+    + rule("none_where_zero", "hostels", 'bed = ["hostel"]', columns=["hostels"])
+    + rule("none_where_zero", "wards", 'bed = ["ward"]', columns=["wards"])
+    + rule("at_least", "three in a hostel", 'bed = ["hostel"]', column="hostels", per=3)
+    + rule("at_least", "one old person in a ward", 'bed = ["ward"], old = ["yes"]', column="wards")
+    + rule("at_least", "two in a ward", 'bed = ["ward"]', column="wards", per=2)
+    + rule("never", "no red person in a ward", 'bed = ["ward"], colour = ["red"]')
+)
 
 SHOP_SETTINGS = """\
 type = "topdown.settings"
