@@ -6,11 +6,10 @@ FOLDER holds a run file and offices.csv. Trial n dies at its n-th step on the di
 trial prints one JSON line; the last trial is the first that does not die.
 """
 
-import json
 import sys
 from pathlib import Path
 
-from tests.helpers.killed import is_killed, left_over, start_anew
+from tests.helpers.killed import is_killed, left_over, start_anew, tell
 from topdown import verify
 from topdown.app import select
 from topdown.measure import choosing as choose  # imported before the children fork
@@ -45,23 +44,18 @@ def main() -> None:
         book = read_ledger(ledger)
         events = [entry.event for entry in book.entries]
         begun = [e.intent for e in events if isinstance(e, Begun)]
-        print(
-            json.dumps(
-                {
-                    "step": step,
-                    "killed": killed,
-                    "kept": before in ([], drawn(out)),
-                    "intents": len(book.intents),
-                    "paid_before": paid_before,
-                    "begun": begun,
-                    "drawn": sum(isinstance(e, Drawn) for e in events),
-                    "commits": len(book.committed),
-                    "left": left_over(out),
-                    "verified": verify(out).ok,
-                    "charged": str(sum(book.charged.values()) / next(iter(book.intents.values())).loss),
-                }
-            ),
-            flush=True,
+        tell(
+            step=step,
+            killed=killed,
+            kept=before in ([], drawn(out)),
+            intents=len(book.intents),
+            paid_before=paid_before,
+            begun=begun,
+            drawn=sum(isinstance(e, Drawn) for e in events),
+            commits=len(book.committed),
+            left=left_over(out),
+            verified=verify(out).ok,
+            charged=str(sum(book.charged.values()) / next(iter(book.intents.values())).loss),
         )
         step += stride
 

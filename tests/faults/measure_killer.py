@@ -7,13 +7,12 @@ first restart dies too. Each trial prints one JSON line; the last trial is the f
 """
 
 import hashlib
-import json
 import random
 import re
 import sys
 from pathlib import Path
 
-from tests.helpers.killed import is_killed, left_over, start_anew
+from tests.helpers.killed import is_killed, left_over, start_anew, tell
 from topdown.measure import draw as draw_module
 from topdown.measure import measure
 from topdown.plan import prepare
@@ -54,20 +53,15 @@ def main() -> None:
         run(folder, 0, workers)
         after = whole_parts(folder)
         book = read_ledger(ledger)
-        print(
-            json.dumps(
-                {
-                    "step": step,
-                    "kills": n_kills,
-                    "kept": all(after.get(k) == v for k, v in before.items()),
-                    "parts": len(after),
-                    "left": left_over(folder / "out"),
-                    "charged": str(sum(book.charged.values())),
-                    "covers": [list(i.covers) for i in book.intents.values()],
-                    "commits": len(book.committed),
-                }
-            ),
-            flush=True,
+        tell(
+            step=step,
+            kills=n_kills,
+            kept=all(after.get(k) == v for k, v in before.items()),
+            parts=len(after),
+            left=left_over(folder / "out"),
+            charged=str(sum(book.charged.values())),
+            covers=[list(i.covers) for i in book.intents.values()],
+            commits=len(book.committed),
         )
         step += stride
 

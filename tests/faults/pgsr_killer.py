@@ -18,7 +18,7 @@ from pathlib import Path
 from pgsr import LedgerFile, binding_of, ledger_place, new_ledger, verify
 from pgsr.group_checks import check_folder
 from tests.helpers.groups import GROUPS, REGIONS, WHY, released
-from tests.helpers.killed import die, disturb
+from tests.helpers.killed import die, disturb, tell
 from topdown.errors import TopdownError
 from topdown.privacy.ledger import read_ledger
 
@@ -103,21 +103,16 @@ def main() -> None:
             f"{path.parent.name}/{path.stem}": hashlib.sha256(path.read_bytes()).hexdigest()
             for path in (folder / "out" / "measurements").rglob("*.parquet")
         }
-        print(
-            json.dumps(
-                {
-                    "step": step,
-                    "ends": ends,
-                    "torn": torn,
-                    "spent": spent,
-                    "kept": all(files.get(part) == sha256 for part, sha256 in drawn.items()),
-                    "failed": [check.name for check in verify(folder / "out") if not check.ok],
-                    "covers": [list(intent.covers) for intent in book.intents.values()],
-                    "charged": str(sum(book.charged.values())),
-                    "commits": len(book.committed),
-                }
-            ),
-            flush=True,
+        tell(
+            step=step,
+            ends=ends,
+            torn=torn,
+            spent=spent,
+            kept=all(files.get(part) == sha256 for part, sha256 in drawn.items()),
+            failed=[check.name for check in verify(folder / "out") if not check.ok],
+            covers=[list(intent.covers) for intent in book.intents.values()],
+            charged=str(sum(book.charged.values())),
+            commits=len(book.committed),
         )
         step += stride
 

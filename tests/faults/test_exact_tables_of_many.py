@@ -156,8 +156,13 @@ def test_a_changed_table_is_refused(copy: Small, fault: str) -> None:
     if is_table:
         assert MeasurementReader(copy.folder, copy.context).exact()["blocks"].shape == (5, 1)
     else:
-        with pytest.raises(CertificateError, match=r"exact-001.parquet"):
-            MeasurementReader(copy.folder, copy.context).exact()
+        check_unread(copy, r"exact-001.parquet")
+
+
+def check_unread(copy: Small, file: str) -> None:
+    """Fail unless the reader of measurements refuses exact statistics, and names the file."""
+    with pytest.raises(CertificateError, match=file):
+        MeasurementReader(copy.folder, copy.context).exact()
 
 
 def test_the_table_of_another_statistic_is_refused(copy: Small) -> None:
@@ -167,8 +172,7 @@ def test_the_table_of_another_statistic_is_refused(copy: Small) -> None:
     result = attack(copy)
     assert {"V105"} == codes(result, EXACT)
     assert "does not carry the right stamp 'name'" in texts(result)
-    with pytest.raises(CertificateError, match=r"exact-001.parquet"):
-        MeasurementReader(copy.folder, copy.context).exact()
+    check_unread(copy, r"exact-001.parquet")
 
 
 def test_a_statistic_that_names_the_table_of_another_is_refused(copy: Small) -> None:
@@ -181,8 +185,7 @@ def test_a_statistic_that_names_the_table_of_another_is_refused(copy: Small) -> 
 
     edit_json(copy.folder / "measurements/exact.json", change)
     assert "'blocks' is not in measurements/exact-001.parquet" in texts(attack(copy))
-    with pytest.raises(CertificateError, match=r"exact.json"):
-        MeasurementReader(copy.folder, copy.context).exact()
+    check_unread(copy, r"exact.json")
 
 
 def test_a_missing_table_is_refused(copy: Small) -> None:
@@ -192,8 +195,7 @@ def test_a_missing_table_is_refused(copy: Small) -> None:
     assert {"V105"} == codes(result, EXACT)
     assert "is missing" in texts(result)
     assert [finding.file for finding in result.check("manifest").findings] == [BLOCKS]
-    with pytest.raises(CertificateError, match=r"exact-001.parquet"):
-        MeasurementReader(copy.folder, copy.context).exact()
+    check_unread(copy, r"exact-001.parquet")
 
 
 def test_an_added_table_is_refused(copy: Small) -> None:
@@ -235,8 +237,7 @@ def test_where_a_statistic_stands_is_no_choice(copy: Small, number: int) -> None
     result = attack(copy)
     assert {"V105"} == codes(result, EXACT)
     assert "is not as documented" in texts(result)
-    with pytest.raises(CertificateError, match=r"exact.json"):
-        MeasurementReader(copy.folder, copy.context).exact()
+    check_unread(copy, r"exact.json")
 
 
 def test_numbers_of_another_kind_are_refused(copy: Small) -> None:
@@ -249,8 +250,7 @@ def test_numbers_of_another_kind_are_refused(copy: Small) -> None:
         writer.add_key_value_metadata({k.decode(): v.decode() for k, v in stamps.items()})
     name_tables(copy.folder)
     assert "has other columns than the format asks for" in texts(attack(copy))
-    with pytest.raises(CertificateError, match=r"exact-001.parquet"):
-        MeasurementReader(copy.folder, copy.context).exact()
+    check_unread(copy, r"exact-001.parquet")
 
 
 def test_a_table_larger_than_it_can_be_is_not_read(copy: Small, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,11 @@ def trials(killer: Path, *arguments: object) -> list[dict]:
     return [json.loads(line) for line in out.stdout.splitlines()]
 
 
+def tell(**trial: object) -> None:
+    """Print what came of a trial, for `trials`."""
+    print(json.dumps(trial), flush=True)
+
+
 def start_anew(folder: Path) -> Path:
     """Remove what trials left of the run in a folder, and make its ledger again; return the ledger."""
     for name in ("out", "ledger"):
