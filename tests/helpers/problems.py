@@ -1,5 +1,7 @@
 """Hard least-squares problems: weights far apart, huge noise, corners without room, one cell or one child."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from topdown.solve import Bounds, FixedTable, LowerBounds, SubsetLimits, gram, group_sums
@@ -127,26 +129,32 @@ def rounding_of_stage(
     )
 
 
+def noisy_split(
+    rng: np.random.Generator, truth: np.ndarray, labels: np.ndarray, weights: np.ndarray, **known: object
+) -> Problem:
+    """Return a split of true counts (rows, children), asked for groups of rows with noise, and of what is known."""
+    (n, m), g = truth.shape, np.zeros(truth.shape)
+    for label, weight in zip(labels, weights, strict=True):
+        answers = group_sums(truth, label, int(label.max()) + 1)
+        g += weight * (answers + rng.normal(size=answers.shape) / np.sqrt(weight))[label]
+    return Problem(
+        quadratic=Dense(gram(labels, weights), g, curvature=float(weights[-1]), scale=float(weights.min())),
+        pointers=np.arange(0, n * m + 1, m),
+        sums=truth.sum(axis=1),
+        allowed=np.ones((n, m), dtype=bool),
+        **{"fixed": FixedTable.none(n, m).floats(), "compared": SoftRules.none(n, m)} | known,
+    )
+
+
 def wide_problem(seed: int, n: int, m: int, people: float) -> Problem:
     """Draw a split over very many children: n rows, m children of about `people` each, with tight lower bounds."""
     rng = np.random.default_rng(seed)
     share = np.array([1.0, 1.0, 0.001, 0.001, *[0.01] * (n - 4)])
     truth = rng.poisson(people * share[:, None], size=(n, m)).astype(float)
     labels = np.stack([np.zeros(n, dtype=np.int64), np.arange(n) % 2, np.arange(n)])
-    weights, g = np.array([0.7, 0.2, 0.04]), np.zeros((n, m))
-    for label, weight in zip(labels, weights, strict=True):
-        answers = group_sums(truth, label, int(label.max()) + 1)
-        g += weight * (answers + rng.normal(size=answers.shape) / np.sqrt(weight))[label]
     bound_of = np.where(np.arange(n) < 2, -1, np.arange(n) % 2)
-    return Problem(
-        quadratic=Dense(gram(labels, weights), g, curvature=float(weights[-1]), scale=float(weights.min())),
-        pointers=np.arange(0, n * m + 1, m),
-        sums=truth.sum(axis=1),
-        allowed=np.ones((n, m), dtype=bool),
-        fixed=FixedTable.none(n, m).floats(),
-        bounds=LowerBounds(bound_of, group_sums(truth, bound_of, 2)),
-        compared=SoftRules.none(n, m),
-    )
+    bounds = LowerBounds(bound_of, group_sums(truth, bound_of, 2))
+    return noisy_split(rng, truth, labels, np.array([0.7, 0.2, 0.04]), bounds=bounds)
 
 
 def skewed_problem(seed: int, n: int = 48, m: int = 14) -> Problem:
@@ -162,21 +170,12 @@ def skewed_problem(seed: int, n: int = 48, m: int = 14) -> Problem:
     truth = truth[truth.sum(axis=1) > 0]
     n, cell = len(truth), np.arange(len(truth))
     labels = np.stack([cell % 2, cell % 12, cell // 2, cell])
-    weights, g = np.array([0.01, 0.5, 0.02, 0.06]), np.zeros((n, m))
-    for label, weight in zip(labels, weights, strict=True):
-        answers = group_sums(truth, label, int(label.max()) + 1)
-        g += weight * (answers + rng.normal(size=answers.shape) / np.sqrt(weight))[label]
+    bound_of, none = np.where(cell < n // 6, cell % 2, -1), np.zeros((2, m))
+    split = noisy_split(
+        rng, truth, labels, np.array([0.01, 0.5, 0.02, 0.06]), bounds=LowerBounds(bound_of, none)
+    )
     totals = np.maximum(truth.sum(axis=0) + rng.normal(size=m), 0.1)
-    bound_of = np.where(cell < n // 6, cell % 2, -1)
     lower = np.minimum(group_sums(truth, bound_of, 2), rng.integers(0, 3, (2, m)))
     totals = np.maximum(totals, lower.sum(axis=0) + 0.01)
     totals[totals.argmax()] += truth.sum() - totals.sum()
-    return Problem(
-        quadratic=Dense(gram(labels, weights), g, curvature=float(weights[-1]), scale=float(weights.min())),
-        pointers=np.arange(0, n * m + 1, m),
-        sums=truth.sum(axis=1),
-        allowed=np.ones((n, m), dtype=bool),
-        fixed=FixedTable.total(n, totals),
-        bounds=LowerBounds(bound_of, lower),
-        compared=SoftRules.none(n, m),
-    )
+    return replace(split, fixed=FixedTable.total(n, totals), bounds=LowerBounds(bound_of, lower))

@@ -50,6 +50,14 @@ def solve_answers(
     return Solved(leaves, solve_document(solver, tally))
 
 
+def check_same(one: Solved, other: Solved) -> None:
+    """Fail unless two solves found the same, to the last bit and in the same way."""
+    assert one.document == other.document
+    for column in ("node", "cell", "count"):
+        found = [getattr(of.leaves.whole(), column) for of in (one, other)]
+        np.testing.assert_array_equal(*found)
+
+
 @dataclass(frozen=True)
 class Census:
     """A context with the true tables of every level, root first."""

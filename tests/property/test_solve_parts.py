@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import four_levels, policies, solved
 from tests.helpers.depth import repeats
+from tests.helpers.folders import files
 from tests.helpers.ledgers import with_ledger
 from tests.helpers.sections import cut_small
 from tests.helpers.solved import solve_answers
@@ -61,12 +62,7 @@ def by_parts(
 
 def check_equal(census: solved.Census, answers: solved.NoisyAnswers, workers: int) -> None:
     """Fail unless runs of single counties give the bytes of one run of everything."""
-    whole, parts = (by_parts(census, answers, leaves, n) for leaves, n in (((99, 99), 1), ((6, 1), workers)))
-    assert whole.document == parts.document
-    for column in ("node", "cell", "count"):
-        np.testing.assert_array_equal(
-            getattr(whole.leaves.whole(), column), getattr(parts.leaves.whole(), column)
-        )
+    solved.check_same(by_parts(census, answers, (99, 99), 1), by_parts(census, answers, (6, 1), workers))
 
 
 @pytest.mark.parametrize("policy", CHOSEN)
@@ -277,7 +273,7 @@ def test_the_whole_folder_is_the_same_for_other_runs_and_workers(
     prepared = prepare(with_ledger(made.run_file))
     release = tmp_path / "release"
     generate_release(prepared, release)
-    first = contents(release)
+    first = files(release)
     for path in [
         release / name for name in first if not name.startswith(("measurements/", "public/", "plan"))
     ]:
@@ -287,11 +283,6 @@ def test_the_whole_folder_is_the_same_for_other_runs_and_workers(
     monkeypatch.setattr(sections, "CHECKPOINT_LEAVES", 20)
     monkeypatch.setattr(solve, "TASKS_PER_WORKER", 1)
     generate_release(prepared, release, RunOptions(workers=workers))
-    again = contents(release)
+    again = files(release)
     assert first.keys() == again.keys()
     assert [name for name in first if first[name] != again[name]] == []
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return every file of a folder by its path inside."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

@@ -168,15 +168,19 @@ def test_the_network_says_the_same_as_the_limits(seed: int, exact: int | None, c
     k = polytopes.partition.n_kinds
     vectors = np.random.default_rng(seed).integers(0, 4, (25, k))
     for depth, node in ((0, 0), (1, 1), (2, 0)):
-        limits = polytopes.limits(depth, np.array([node]))
-        arcs = (polytopes.arcs(depth, node),)
-        totals = child_totals(polytopes, depth, np.array([node]))
-        for vector in vectors:
-            found = least_change(np.arange(k), arcs, totals, np.arange(k), np.arange(k), np.arange(k), vector)
-            inside = limit_excess(limits, vector[:, None])[0] <= 0
-            if totals[0] >= 0 and vector.sum() != totals[0]:
-                inside = False
-            assert (found is not None and found[1] == 0) == inside
+        check_network(polytopes, depth, node, vectors)
+
+
+def check_network(polytopes: SplitConstraints, depth: int, node: int, vectors: np.ndarray) -> None:
+    """Fail unless the network takes the vectors that keep the limits and a known total, and no others."""
+    limits, arcs = polytopes.limits(depth, np.array([node])), (polytopes.arcs(depth, node),)
+    totals, kinds = child_totals(polytopes, depth, np.array([node])), np.arange(polytopes.partition.n_kinds)
+    for vector in vectors:
+        found = least_change(kinds, arcs, totals, kinds, kinds, kinds, vector)
+        inside = limit_excess(limits, vector[:, None])[0] <= 0 and (
+            totals[0] < 0 or totals[0] == vector.sum()
+        )
+        assert (found is not None and found[1] == 0) == inside
 
 
 def vertices(limits: np.ndarray) -> np.ndarray:
@@ -276,14 +280,7 @@ def test_the_network_of_exact_tables_says_the_same_as_the_limits(
     k = polytopes.partition.n_kinds
     if not k or (depth > kept.depth and polytopes.decided(depth) is not LimitUse.KEPT):
         return
-    limits, arcs = polytopes.limits(depth, np.array([0])), (polytopes.arcs(depth, 0),)
-    totals = child_totals(polytopes, depth, np.array([0]))
-    for vector in np.random.default_rng(seed).integers(0, 4, (20, k)):
-        found = least_change(np.arange(k), arcs, totals, np.arange(k), np.arange(k), np.arange(k), vector)
-        inside = limit_excess(limits, vector[:, None])[0] <= 0
-        if totals[0] >= 0 and vector.sum() != totals[0]:
-            inside = False
-        assert (found is not None and found[1] == 0) == inside
+    check_network(polytopes, depth, 0, np.random.default_rng(seed).integers(0, 4, (20, k)))
 
 
 def test_enough_cases_are_accepted_and_refused() -> None:

@@ -4,7 +4,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -61,15 +60,6 @@ class Solver:
         return sorted(self.kept.folder.iterdir())
 
 
-def same(one: Solved, other: Solved) -> None:
-    """Fail unless two solves found the same in the same way."""
-    assert one.document == other.document
-    for column in ("node", "cell", "count"):
-        np.testing.assert_array_equal(
-            getattr(one.leaves.whole(), column), getattr(other.leaves.whole(), column)
-        )
-
-
 @pytest.fixture(scope="module")
 def solver(tmp_path_factory: pytest.TempPathFactory) -> Solver:
     """Make a census once."""
@@ -87,12 +77,12 @@ def test_finished_parts_are_not_solved_again(solver: Solver) -> None:
     assert n == n_first
     again, n_again = solver.solve(solver.kept)
     assert n_again == 0
-    same(plain, first)
-    same(plain, again)
+    solved.check_same(plain, first)
+    solved.check_same(plain, again)
     solver.files()[2].unlink()
     gap, n_gap = solver.solve(solver.kept)
     assert 0 < n_gap < n
-    same(plain, gap)
+    solved.check_same(plain, gap)
 
 
 def test_parts_that_are_not_of_this_solve_are_not_used(
@@ -118,7 +108,7 @@ def test_parts_that_are_not_of_this_solve_are_not_used(
     above.write_bytes(above.read_bytes()[:-9])
     again, n_again = solver.solve(solver.kept)
     assert n_again < n
-    same(plain, again)
+    solved.check_same(plain, again)
 
 
 @pytest.mark.slow

@@ -132,19 +132,12 @@ def test_neighbouring_draws_are_independent(law: NoiseDistribution, lag: int) ->
     assert chi_square(counts, np.outer(shares, shares).ravel()) > ALPHA
 
 
-def test_wide_table_fits_the_normal_integral() -> None:
-    """Stage two decides most draws at variance 10^8: bins from the normal integral, exact to 1e-9 there."""
-    stddev = 10**4
-    drawn = Sampler(DiscreteGaussian(stddev**2), AesBits()).draw(N_DRAWS)
-    quantiles = np.floor(stats.norm.ppf(np.arange(1, 16) / 16) * stddev)
-    shares = np.diff(np.concatenate([[0], stats.norm.cdf((quantiles + 0.5) / stddev), [1]]))
-    assert chi_square(np.bincount(np.searchsorted(quantiles, drawn), minlength=16), shares) > ALPHA
-
-
-def test_rejection_route_fits_the_normal_integral() -> None:
-    """The route of laws without a table is drawn too seldom elsewhere: 20,000 draws at variance 10^12."""
-    stddev = 10**6
-    drawn = Sampler(DiscreteGaussian(stddev**2), AesBits()).draw(20_000)
+@pytest.mark.parametrize(
+    ("stddev", "n"), [(10**4, N_DRAWS), (10**6, 20_000)], ids=["wide table", "rejection"]
+)
+def test_wide_laws_fit_the_normal_integral(stddev: int, n: int) -> None:
+    """Stage two decides most draws at 10^8, the route without a table all at 10^12: the integral is exact to 1e-9."""
+    drawn = Sampler(DiscreteGaussian(stddev**2), AesBits()).draw(n)
     quantiles = np.floor(stats.norm.ppf(np.arange(1, 16) / 16) * stddev)
     shares = np.diff(np.concatenate([[0], stats.norm.cdf((quantiles + 0.5) / stddev), [1]]))
     assert chi_square(np.bincount(np.searchsorted(quantiles, drawn), minlength=16), shares) > ALPHA

@@ -35,23 +35,20 @@ def test_engines_agree_with_balls(name, engine):
     assert all(overlap(a, b) for a, b in zip(exact, boxes, strict=True))
 
 
-@pytest.mark.parametrize("engine", ["free", "ball-free"])
-def test_lattice_free_engines_agree_with_the_lattice(engine):
-    """The lattice-free kernel must give the lattice's delta wherever both work."""
-    case = weighted([("11/100000", 20), ("73/100007", 18), ("999/100003", 12), ("1/19", 6)])
-    exact = case.curve(["1/10", "1", "2", "5"], engine="atoms" if engine == "none" else "ball-free")
-    boxes = case.curve(["1/10", "1", "2", "5"], engine=engine)
-    assert all(overlap(a, b) for a, b in zip(exact, boxes, strict=True))
-    assert max(b.relative_width for b in boxes) < 1e-9
-
-
-def test_lattice_free_engine_on_a_lattice():
-    """The same composition by lattice sums and by the continuous kernel."""
-    case = weighted([("239/500009", 36), ("999/500009", 20), ("1/50", 40)])
-    lattice = case.curve(["0", "1/2", "2", "4"], engine="float64")
-    free = case.curve(["0", "1/2", "2", "4"], engine="free")
-    assert all(overlap(a, b) for a, b in zip(lattice, free, strict=True))
-    assert max(b.relative_width for b in free) < 1e-9
+@pytest.mark.parametrize(
+    ("rhos", "engine"),
+    [
+        ([("11/100000", 20), ("73/100007", 18), ("999/100003", 12), ("1/19", 6)], "ball-free"),
+        ([("239/500009", 36), ("999/500009", 20), ("1/50", 40)], "float64"),
+    ],
+    ids=["balls without a lattice", "sums over a lattice"],
+)
+def test_the_engine_without_a_lattice_agrees_with_others(rhos, engine):
+    """The continuous kernel must give the delta of balls, and that of the lattice, wherever both work."""
+    epsilons = ["0", "1/10", "1/2", "1", "2", "4", "5"]
+    boxes, free = (weighted(rhos).curve(epsilons, engine=name) for name in (engine, "free"))
+    assert all(overlap(a, b) for a, b in zip(boxes, free, strict=True))
+    assert max(b.relative_width for b in [*free, *(boxes if engine == "ball-free" else [])]) < 1e-9
 
 
 @pytest.mark.parametrize("rho", ["1", "4", "16", "1/8"])

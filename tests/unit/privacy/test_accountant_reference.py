@@ -27,11 +27,12 @@ def holds(box, value: str) -> bool:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_delta_encloses_the_reference(name):
-    """A wrong node, tilt or tie rule would put delta outside its own enclosure."""
-    rows = CASES[name]["delta"]
-    boxes = composition(name).curve([e for e, _ in rows])
-    assert all(holds(box, delta) for box, (_, delta) in zip(boxes, rows, strict=True))
+@pytest.mark.parametrize(("of", "curve"), [("delta", "curve"), ("trade_off", "trade_off_curve")])
+def test_curves_enclose_the_reference(name, of, curve):
+    """A wrong node, tilt or tie rule would put delta outside its enclosure, and a trade-off one atom (1e-4) off."""
+    rows = CASES[name][of]
+    boxes = getattr(composition(name), curve)([at for at, _ in rows])
+    assert all(holds(box, value) for box, (_, value) in zip(boxes, rows, strict=True))
     assert max(box.relative_width for box in boxes) <= 1e-12
 
 
@@ -42,15 +43,6 @@ def test_epsilon_encloses_the_reference(name):
         box = composition(name).epsilon(delta)
         assert box.lower - TRUNCATED <= Fraction(epsilon) <= box.upper
         assert box.relative_width < 1e-11
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_trade_off_encloses_the_reference(name):
-    """Tails that round a tie differently would be one atom (about 1e-4) off."""
-    rows = CASES[name]["trade_off"]
-    boxes = composition(name).trade_off_curve([a for a, _ in rows])
-    assert all(holds(box, f) for box, (_, f) in zip(boxes, rows, strict=True))
-    assert max(box.relative_width for box in boxes) <= 1e-12
 
 
 @pytest.mark.parametrize("name", QUICK_BALL)

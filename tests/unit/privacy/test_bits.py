@@ -126,24 +126,16 @@ def test_rekeys_after_the_byte_limit(monkeypatch: pytest.MonkeyPatch, urandom_ca
     assert len(urandom_calls) == 4
 
 
-def test_rekeys_when_the_process_id_changes(
-    monkeypatch: pytest.MonkeyPatch, urandom_calls: list[int]
+@pytest.mark.parametrize(
+    ("of", "name", "value"), [(os, "getpid", lambda: -1), (bits, "_forks", bits._forks + 1)]
+)
+def test_rekeys_in_another_process(
+    monkeypatch: pytest.MonkeyPatch, urandom_calls: list[int], of: object, name: str, value: object
 ) -> None:
-    """A fork made outside Python skips the hook; only the process id shows it."""
+    """A fork outside Python shows in the process id alone; a grandchild may get one seen before: forks are counted."""
     source = AesBits()
     source.read(16)
-    monkeypatch.setattr(os, "getpid", lambda: -1)
-    source.read(16)
-    assert urandom_calls == [48, 48]
-
-
-def test_rekeys_when_a_child_reuses_the_process_id(
-    monkeypatch: pytest.MonkeyPatch, urandom_calls: list[int]
-) -> None:
-    """A grandchild may get a pid seen before (pid namespaces); the fork count still tells them apart."""
-    source = AesBits()
-    source.read(16)
-    monkeypatch.setattr(bits, "_forks", bits._forks + 1)
+    monkeypatch.setattr(of, name, value)
     source.read(16)
     assert urandom_calls == [48, 48]
 
