@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 from math import lcm
@@ -11,10 +10,11 @@ import numpy as np
 
 from topdown.arrays import Ints
 from topdown.errors import ConfigError
+from topdown.privacy import rational
 
 LARGEST = 2**62
 LARGEST_FLOAT = 2**50
-_EXACT = re.compile(r"[+-]?[0-9]{1,60}(/0*[1-9][0-9]{0,59}|\.[0-9]{1,60})?")
+MOST = 10**61  # of numerator and denominator of a budget
 
 
 def fraction(name: str, value: object) -> Fraction:
@@ -34,7 +34,7 @@ def fraction(name: str, value: object) -> Fraction:
         raise ConfigError(
             f"{name} {value!r:.60} is not a number" if isinstance(value, str) else f"{name} is not a number",
             code="C143",
-            fix='write it as "1/2", without exponents, in at most 60 digits',
+            fix='write it as "1/2", "0.5", "50 %" or "1e-10", in at most 60 digits',
         )
     if exact <= 0:
         raise ConfigError(
@@ -44,12 +44,12 @@ def fraction(name: str, value: object) -> Fraction:
 
 
 def _exact(value: object) -> Fraction | None:
-    """Return an exact number, or None; an exponent could ask for more digits than a machine has."""
+    """Return a number typed as in every document, or None; so small or large a one as no budget is, is none."""
     try:
-        text = str(value)
-    except ValueError:
+        exact = rational(str(value), "")
+    except (ConfigError, ValueError):
         return None
-    return Fraction(text) if _EXACT.fullmatch(text) else None
+    return exact if max(abs(exact.numerator), exact.denominator) < MOST else None
 
 
 def scaled_weights(weights: Sequence[int | Fraction] | Ints | None, n: int) -> tuple[Ints, int]:

@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from pgsr import Budget, Plan, Sizes
+from pgsr import Budget, Plan, Policy, Sizes
+from pgsr.exact_arguments import fraction
 from pgsr.formats import Names
 from tests.helpers.failing import fails_with
 from tests.helpers.groups import GROUPS, PEOPLE, REGIONS, book, change_limits, changed, released
@@ -92,6 +93,24 @@ def test_a_decision_that_cannot_be_is_refused_when_it_is_made(options, code):
         released(GROUPS, REGIONS, **chosen)
     assert caught.value.exit_code == 2
     assert caught.value.fix
+
+
+@pytest.mark.parametrize("typed", ["1e-10", "1E-10", "0.00000001 %", "1/10000000000", "0.0000000001"])
+def test_exact_numbers_are_typed_as_in_every_document(typed):
+    """A delta of 1e-10 was refused here alone, where the changelog speaks of one rule."""
+    tiny = Fraction(1, 10**10)
+    assert fraction("delta limit", typed) == tiny
+    assert Policy(epsilon_limit="2", delta_limit=typed).limits == Limits(epsilon=Fraction(2), delta=tiny)
+
+
+@pytest.mark.parametrize(
+    "typed", ["1,5", "1e99", "1e-99", "1e999999999", "1/0", "", "1" * 62, "9" * 5000, "nan"]
+)
+def test_numbers_that_are_none_are_refused(typed):
+    """A number of a billion digits stops a machine; one with a comma is two numbers."""
+    with pytest.raises(ConfigError) as caught:
+        fraction("epsilon", typed)
+    assert caught.value.code == "C143"
 
 
 def test_error_messages_carry_no_confidential_value(tmp_path):
