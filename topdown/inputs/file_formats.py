@@ -34,7 +34,6 @@ from topdown.model.geography import MOST_PADDING
 BATCH_ROWS = 2**17  # of a table that are read at once
 MOST_BATCH_BYTES = 2**28  # of one column: two thousand a text
 BUFFER_BYTES = 2**20  # of each column of a Parquet table
-DICTIONARY_BYTES = 2**19  # of one that Arrow is given: half of what its page may take
 SEPARATORS = ",;\t"
 ARROW_ENDINGS = (".arrow", ".feather", ".arrows")
 PACKED = {".gz", ".bz2", ".zst", ".lz4", ".br", ".snappy"}
@@ -354,31 +353,17 @@ def write_parquet(
     """
     writer: Any = None
     for table in tables:
-        if writer is None:
-            schema = pa.schema([_as_written(of, table[of.name]) for of in table.schema])
-            writer = pq.ParquetWriter(file, schema, **TABLE_OPTIONS[kind])
+        schema = pa.schema(
+            [
+                of.with_type(of.type.value_type) if pa.types.is_dictionary(of.type) else of
+                for of in table.schema
+            ]
+        )
+        writer = writer or pq.ParquetWriter(file, schema, **TABLE_OPTIONS[kind])
         for first in range(0, table.num_rows, rows):
-            here = table.slice(first, rows)
-            columns = [_values_of(column, of.type) for column, of in zip(here.columns, schema, strict=True)]
-            writer.write_table(pa.table(columns, schema=schema), row_group_size=rows)
+            # as texts: the first pages of a dictionary that Arrow is given are as wide as its last
+            writer.write_table(table.slice(first, rows).cast(schema), row_group_size=rows)
     writer.add_key_value_metadata(
         dict(sorted({"type": kind, "version": TABLE_VERSIONS[kind], **stamps}.items()))
     )
     writer.close()
-
-
-def _as_written(field: pa.Field, column: pa.ChunkedArray) -> pa.Field:
-    """Return how Arrow is given a column: text by text where its texts might not fit in the page of a dictionary."""
-    if not pa.types.is_dictionary(field.type):
-        return field
-    texts, n_bytes = field.type.value_type, sum(chunk.dictionary.nbytes for chunk in column.chunks)
-    return field.with_type(pa.dictionary(pa.int32(), texts) if n_bytes < DICTIONARY_BYTES else texts)
-
-
-def _values_of(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    """Return a column as a type; a dictionary has the texts of the rows alone, in their order."""
-    if not pa.types.is_dictionary(kind):
-        return column if column.type == kind else column.cast(kind)
-    held = column.combine_chunks()
-    index = held.indices.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(index.indices, held.dictionary.take(index.dictionary))
