@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topdown.arrays import Ints, IntsOut, Whole
+from topdown.arrays import Ints, IntsOut, IntTableOut, Whole
 
 
 def network_simplex(
@@ -38,25 +38,34 @@ def network_simplex(
     """
     unlimited: Whole = 1 << 62
     n_arcs, n = tails.shape[0], supplies.shape[0]
-    tail: IntsOut = np.concatenate([tails, np.arange(n)])
-    head: IntsOut = np.concatenate([heads, np.full(n, root)])
-    room: IntsOut = np.concatenate([capacities, np.full(n, unlimited)])
-    cost: IntsOut = np.concatenate([costs, np.zeros(n, dtype=np.int64)])
-    flow: IntsOut = np.concatenate([flows, np.zeros(n, dtype=np.int64)])
+    arcs: IntTableOut = np.empty(
+        (5, n_arcs + n), dtype=np.int64
+    )  # one array: many cost more than small networks
+    tail: IntsOut = arcs[0]
+    head: IntsOut = arcs[1]
+    room: IntsOut = arcs[2]
+    cost: IntsOut = arcs[3]
+    flow: IntsOut = arcs[4]
+    nodes: IntTableOut = np.empty((7, n), dtype=np.int64)
+    rest: IntsOut = nodes[0]
+    parent: IntsOut = nodes[1]
+    depth: IntsOut = nodes[2]
+    price: IntsOut = nodes[3]
+    child: IntsOut = nodes[4]  # first
+    before: IntsOut = nodes[5]  # among the children of one node
+    behind: IntsOut = nodes[6]
+    for v in range(n):
+        a = n_arcs + v
+        tail[a], head[a], room[a], cost[a], flow[a] = v, root, unlimited, 0, 0
+        rest[v], parent[v], depth[v], price[v] = supplies[v], -1, 0, 0
+        child[v], before[v], behind[v] = -1, -1, -1
     dear: Whole = 0
     for a in range(n_arcs):
-        dear = max(dear, abs(costs[a]))
-    dear = n * dear + 1  # no cycle of arcs of the network costs so much
-    rest: IntsOut = np.array(supplies)
-    for a in range(n_arcs):
+        tail[a], head[a], room[a], cost[a], flow[a] = tails[a], heads[a], capacities[a], costs[a], flows[a]
+        dear = max(dear, abs(cost[a]))
         rest[tail[a]] -= flow[a]
         rest[head[a]] += flow[a]
-    parent: IntsOut = np.full(n, -1, dtype=np.int64)
-    depth: IntsOut = np.zeros(n, dtype=np.int64)
-    price: IntsOut = np.zeros(n, dtype=np.int64)
-    child: IntsOut = np.full(n, -1, dtype=np.int64)  # first
-    before: IntsOut = np.full(n, -1, dtype=np.int64)  # among the children of one node
-    behind: IntsOut = np.full(n, -1, dtype=np.int64)
+    dear = n * dear + 1  # no cycle of arcs of the network costs so much
     for v in range(n):
         if v == root:
             continue

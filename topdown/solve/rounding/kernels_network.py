@@ -62,10 +62,16 @@ def laminar_network(
         for a in range(inner_first[j], inner_first[j + 1]):
             if min(inner[0, a], inner[1, a]) < 0 or max(inner[0, a], inner[1, a]) >= inner_nodes[j]:
                 raise IndexError("an arc of a node that is not there")
-    row: IntsOut = np.empty(n_entries, dtype=np.int64)
-    child: IntsOut = np.empty(n_entries, dtype=np.int64)
-    bottom: IntsOut = np.zeros(n_entries, dtype=np.int64)  # node that an entry's unit comes from
-    people: IntsOut = np.zeros(m, dtype=np.int64)
+    entries: IntTableOut = np.zeros(
+        (4, n_entries), dtype=np.int64
+    )  # one array: many cost more than small networks
+    row: IntsOut = entries[0]
+    child: IntsOut = entries[1]
+    bottom: IntsOut = entries[2]  # node that an entry's unit comes from
+    queue: IntsOut = entries[3]
+    children: IntTableOut = np.zeros((2, m), dtype=np.int64)
+    people: IntsOut = children[0]
+    kinds_at: IntsOut = children[1]  # node of each child's first kind
     e: Whole = 0
     for i in range(n):
         for j in range(m):
@@ -80,7 +86,12 @@ def laminar_network(
     most_nodes: Whole = 2 + n
     largest: Whole = 0
     for t in range(depth):
-        n_answers[t] = number_answers(chain[t], number[t])
+        for i in range(n):
+            largest = max(largest, chain[t, i] + 1)
+    known: IntsOut = np.empty(largest, dtype=np.int64)
+    largest = 0
+    for t in range(depth):
+        n_answers[t] = number_answers(chain[t], number[t], known)
         most_nodes += n_answers[t] * m if t == 0 else min(n_answers[t] * m, n_entries)
         largest = max(largest, n_answers[t] * m)
     n_tree: Whole = most_nodes
@@ -88,44 +99,47 @@ def laminar_network(
     for j in range(inner_nodes.shape[0]):
         most_nodes += inner_nodes[j]
     most_arcs: Whole = n_entries + n_inner + 3 * n_tree + 1
-    arc_tails = np.empty(most_arcs, dtype=np.int64)
-    arc_heads = np.empty(most_arcs, dtype=np.int64)
-    arc_room = np.empty(most_arcs, dtype=np.int64)
-    arc_costs = np.empty(most_arcs, dtype=np.int64)
-    arc_flows = np.zeros(most_arcs, dtype=np.int64)
-    node_supplies = np.zeros(most_nodes, dtype=np.int64)
-    node_above = np.full(most_nodes, -1, dtype=np.int64)
-    tails: IntsOut = arc_tails
-    heads: IntsOut = arc_heads
-    room: IntsOut = arc_room
-    costs: IntsOut = arc_costs
-    flows: IntsOut = arc_flows
-    supplies: IntsOut = node_supplies
-    above: IntsOut = node_above
-    source: IntsOut = np.full(most_nodes, -1, dtype=np.int64)  # node above in the chain; -1: not of a table
-    first_arc: IntsOut = np.zeros(most_nodes + 1, dtype=np.int64)
-    last_arc: IntsOut = np.zeros(most_nodes + 1, dtype=np.int64)
+    arc_table = np.empty((5, most_arcs), dtype=np.int64)
+    node_table = np.zeros((6, most_nodes + 1), dtype=np.int64)
+    arcs: IntTableOut = arc_table
+    tails: IntsOut = arcs[0]
+    heads: IntsOut = arcs[1]
+    room: IntsOut = arcs[2]
+    costs: IntsOut = arcs[3]
+    flows: IntsOut = arcs[4]
+    nodes: IntTableOut = node_table
+    supplies: IntsOut = nodes[0]
+    above: IntsOut = nodes[1]
+    source: IntsOut = nodes[2]  # node above in the chain; -1: not of a table
+    first_arc: IntsOut = nodes[3]
+    last_arc: IntsOut = nodes[4]
+    needed: IntsOut = nodes[5]
+    for v in range(most_nodes):
+        above[v], source[v] = -1, -1
     n_arcs: Whole = n_entries
     n_nodes: Whole = 1
 
-    bounds_left: IntTableOut = np.zeros((lower.shape[0], m), dtype=np.int64)
-    bounds_row: IntsOut = np.full(lower.shape[0], -1, dtype=np.int64)
+    n_bounds, n_exact = lower.shape[0], lower.shape[0] + totals.shape[0]
+    left_of: IntTableOut = np.empty((n_exact + exact.shape[0], m), dtype=np.int64)
+    row_of: IntsOut = np.empty(n_exact + exact.shape[0], dtype=np.int64)
+    bounds_left: IntTableOut = left_of[:n_bounds]
+    bounds_row: IntsOut = row_of[:n_bounds]
     subtract_sums(bound_of, lower, whole, bounds_left, bounds_row)
-    totals_left: IntTableOut = np.zeros((totals.shape[0], m), dtype=np.int64)
-    totals_row: IntsOut = np.full(totals.shape[0], -1, dtype=np.int64)
+    totals_left: IntTableOut = left_of[n_bounds:n_exact]
+    totals_row: IntsOut = row_of[n_bounds:n_exact]
     subtract_sums(totals_of, totals, whole, totals_left, totals_row)
-    exact_left: IntTableOut = np.zeros((exact.shape[0], m), dtype=np.int64)
-    exact_row: IntsOut = np.full(exact.shape[0], -1, dtype=np.int64)
+    exact_left: IntTableOut = left_of[n_exact:]
+    exact_row: IntsOut = row_of[n_exact:]
     subtract_sums(exact_of, exact, whole, exact_left, exact_row)
 
-    base: IntsOut = np.zeros(largest, dtype=np.int64)
     value: FloatsOut = np.zeros(largest)
-    most: IntsOut = np.zeros(largest, dtype=np.int64)
-    must: IntsOut = np.zeros(largest, dtype=np.int64)
-    a_row: IntsOut = np.zeros(largest, dtype=np.int64)
-    node: IntsOut = np.zeros(largest, dtype=np.int64)
-    node_before: IntsOut = np.zeros(largest, dtype=np.int64)
-    kinds_at: IntsOut = np.zeros(m, dtype=np.int64)  # node of each child's first kind
+    answers: IntTableOut = np.zeros((6, largest), dtype=np.int64)
+    base: IntsOut = answers[0]
+    most: IntsOut = answers[1]
+    must: IntsOut = answers[2]
+    a_row: IntsOut = answers[3]
+    node: IntsOut = answers[4]
+    node_before: IntsOut = answers[5]
     goal: Whole = 0
     part: float = 0.0
     weight: float = 0.0
@@ -228,7 +242,7 @@ def laminar_network(
                 bottom[e] = kinds_at[child[e]] + kind_of[row[e]]
 
     # A sink a row; rows without a known sum share the first.
-    sink: IntsOut = np.full(n, n_nodes, dtype=np.int64)
+    sink: IntsOut = np.empty(n, dtype=np.int64)
     first_sink: Whole = n_nodes
     n_known: Whole = 0
     for i in range(n):
@@ -239,7 +253,7 @@ def laminar_network(
     given: Whole = 0
     everybody: Whole = 0
     for i in range(n):
-        left = sums[i]
+        left, sink[i] = sums[i], first_sink
         for j in range(m):
             left -= whole[i, j]
             everybody += whole[i, j]
@@ -269,11 +283,12 @@ def laminar_network(
 
     # Every sink takes its cheapest entries; the next hangs it to the tree.
     n_sinks = n_nodes - first_sink
-    start: IntsOut = np.zeros(n_sinks + 1, dtype=np.int64)
-    place: IntsOut = np.zeros(n_sinks + 1, dtype=np.int64)
-    queue: IntsOut = np.empty(n_entries, dtype=np.int64)
-    needed: IntsOut = np.zeros(n_nodes, dtype=np.int64)
+    places: IntTableOut = np.zeros((2, n_sinks + 1), dtype=np.int64)
+    start: IntsOut = places[0]
+    place: IntsOut = places[1]
     weight = unit * weights[depth]
+    for a in range(n_arcs):
+        flows[a] = 0
     for e in range(n_entries):
         tails[e], heads[e], room[e] = bottom[e], sink[row[e]], 1
         costs[e] = nearest(weight * (1.0 - 2.0 * fraction[row[e], child[e]]))
@@ -322,14 +337,11 @@ def laminar_network(
     for e in range(n_entries):
         cells[e] = row[e] * m + child[e]
     return [
-        arc_tails[:n_arcs],
-        arc_heads[:n_arcs],
-        arc_room[:n_arcs],
-        arc_costs[:n_arcs],
-        node_supplies[:n_nodes],
+        *arc_table[:4, :n_arcs],
+        node_table[0, :n_nodes],
         cell_arcs,
-        arc_flows[:n_arcs],
-        node_above[:n_nodes],
+        arc_table[4, :n_arcs],
+        node_table[1, :n_nodes],
     ]
 
 
@@ -338,13 +350,15 @@ def nearest(x: float) -> Whole:
     return int(x + 0.5) if x >= 0.0 else -int(0.5 - x)
 
 
-def number_answers(answers: Ints, number: IntsOut) -> Whole:
-    """Give numbers to the answers that occur, in the order of their first rows; return how many there are."""
-    highest: Whole = 0
-    for i in range(answers.shape[0]):
-        highest = max(highest, answers[i])
-    known: IntsOut = np.full(highest + 1, -1, dtype=np.int64)
+def number_answers(answers: Ints, number: IntsOut, known: IntsOut) -> Whole:
+    """Give numbers to the answers that occur, in the order of their first rows; return how many there are.
+
+    Args:
+        known: a place for each answer, overwritten.
+    """
     n: Whole = 0
+    for i in range(answers.shape[0]):
+        known[answers[i]] = -1
     for i in range(answers.shape[0]):
         a = answers[i]
         if known[a] < 0:
@@ -359,6 +373,7 @@ def subtract_sums(group: Ints, answers: IntTable, whole: IntTable, left: IntTabl
     if answers.shape[0] == 0:
         return
     for g in range(answers.shape[0]):
+        a_row[g] = -1
         for j in range(answers.shape[1]):
             left[g, j] = answers[g, j]
     for i in range(group.shape[0]):
