@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from topdown.arrays import Ints
 from topdown.formats.release_documents import Comparisons
-from topdown.formats.verify_documents import MAX_FINDINGS, Finding
+from topdown.formats.verify_documents import Finding
 from topdown.verify.check_solver import FILE, load_solved
 from topdown.verify.exact_arithmetic import values_at
 from topdown.verify.findings import Findings
@@ -220,15 +220,13 @@ def check_exact_areas(session: Session, areas: Areas, out: Findings) -> None:
             key = (at.nodes[here, None] - first) * query.n_answers + np.arange(query.n_answers)
             found = values_at(keys, counts, key)
             out.n_checked += key.size
-            wrong = np.argwhere(found != at.answers[here])
-            findings = []
-            for row, i in wrong[:MAX_FINDINGS].tolist():
+            for wrong in out.failures(np.flatnonzero(found != at.answers[here])):
+                row, i = divmod(wrong, query.n_answers)
                 node = areas.tree.code(level, int(at.nodes[start + row]) - first)
                 text = f"{at.stated.name!r} is not reproduced in {node} ({answer_label(query, i)})"
                 why = "the microdata do not add up to a statistic that was promised to be exact"
                 shown = str(int(at.answers[start + row, i])), str(int(found[row, i]))
-                findings.append(Finding("V105", text, areas.persons, None, node, *shown, why))
-            out.add_many(len(wrong), findings, len(wrong))
+                out.kept.append(Finding("V105", text, areas.persons, None, node, *shown, why))
 
 
 def check_zeros(session: Session, out: Findings) -> str:
@@ -248,14 +246,11 @@ def check_zeros_areas(_: Session, areas: Areas, out: Findings) -> None:
         closed = rule.closed(tree.facts, tree.n_leaves)
         out.n_checked += int(closed.sum())
         cells = plan.schema.select(rule.cells)
-        rows = np.flatnonzero(cells[population.cell] & closed[population.leaf])
-        findings = []
-        for row in rows[:MAX_FINDINGS].tolist():
+        for row in out.failures(np.flatnonzero(cells[population.cell] & closed[population.leaf])):
             node, found = tree.code(-1, int(population.leaf[row])), str(int(population.count[row]))
             text = f"{node} has records that {rule.name!r} rules out"
             why = "public facts leave no room for these records"
-            findings.append(Finding("V106", text, areas.persons, row + 1, node, "0", found, why))
-        out.add_many(len(rows), findings, len(rows))
+            out.kept.append(Finding("V106", text, areas.persons, row + 1, node, "0", found, why))
 
 
 def check_bounds(session: Session, out: Findings) -> str:
@@ -289,14 +284,12 @@ def check_bounds_areas(_: Session, areas: Areas, out: Findings) -> None:
                     "leave less room for",
                 ),
             ):
-                nodes, findings = np.flatnonzero(wrong) if asked else np.zeros(0, dtype=np.int64), []
-                for node in nodes[:MAX_FINDINGS].tolist():
+                for node in out.failures(np.flatnonzero(wrong)) if asked else ():
                     code = tree.code(level, node)
                     text = f"{tree.names[level]} {code} has {says.format(rule.name)}"
                     shown = f"{end} {int(bound[node])}", str(int(have[node]))
                     why = f"public facts {why} records here"
-                    findings.append(Finding("V107", text, areas.persons, None, code, *shown, why))
-                out.add_many(len(nodes), findings, len(nodes))
+                    out.kept.append(Finding("V107", text, areas.persons, None, code, *shown, why))
 
 
 def _stated_comparisons(session: Session) -> Comparisons:
@@ -348,8 +341,7 @@ def check_comparisons_areas(session: Session, areas: Areas, out: Findings) -> No
         listed = np.zeros(tree.n_leaves, dtype=bool)
         listed[named] = True
         out.counts["broken"] += int((over & listed).sum())
-        nodes, findings = np.flatnonzero(over != listed), []
-        for leaf in nodes[:MAX_FINDINGS].tolist():
+        for leaf in out.failures(np.flatnonzero(over != listed)):
             node = tree.code(-1, leaf)
             says = (
                 f"breaks {rule.name!r}, which is not reported"
@@ -357,5 +349,4 @@ def check_comparisons_areas(session: Session, areas: Areas, out: Findings) -> No
                 else f"keeps {rule.name!r} after all"
             )
             why = "soft rules are kept, or named where no population could keep them"
-            findings.append(Finding("V112", f"{node} {says}", areas.persons, None, node, why=why))
-        out.add_many(len(nodes), findings, len(nodes))
+            out.kept.append(Finding("V112", f"{node} {says}", areas.persons, None, node, why=why))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Floats, Ints
-from topdown.formats.verify_documents import MAX_FINDINGS, Finding
+from topdown.formats.verify_documents import Finding
 from topdown.verify.exact_arithmetic import tally
 from topdown.verify.findings import Findings
 from topdown.verify.query_labels import Query
@@ -107,20 +107,16 @@ def _report_rows(
     shown: tuple[Ints, Ints] | None = None,
     number: str = "V113",
 ) -> None:
-    wrong = np.flatnonzero(rows)
-    findings = []
-    for row in wrong[:MAX_FINDINGS].tolist():
-        key = int(at.table.key[row])
-        code = session.tree.code(at.level, key // at.query.n_answers)
-        label = answer_label(at.query, key % at.query.n_answers)
+    for row in out.failures(np.flatnonzero(rows), 1):
+        code, answer = _named(session, at, int(at.table.key[row]))
         values = ("", "") if shown is None else (str(shown[0][row]), str(shown[1][row]))
-        findings.append(
-            Finding(
-                number, f"{at.query.name} of {code} ({label}): {text}", at.table.path, row + 1, code, *values
-            )
-        )
-    if len(wrong):
-        out.add_many(1, findings, len(wrong))
+        out.kept.append(Finding(number, f"{answer}: {text}", at.table.path, row + 1, code, *values))
+
+
+def _named(session: Session, at: _PlacedTable, key: int) -> tuple[str, str]:
+    """Return the area of an answer, and both in words."""
+    code = session.tree.code(at.level, key // at.query.n_answers)
+    return code, f"{at.query.name} of {code} ({answer_label(at.query, key % at.query.n_answers)})"
 
 
 def _check_listed_rows(session: Session, out: Findings, at: _PlacedTable) -> None:
@@ -128,16 +124,9 @@ def _check_listed_rows(session: Session, out: Findings, at: _PlacedTable) -> Non
         _report_rows(session, out, at, at.table.count == 0, "a zero is listed")
         return
     wanted = session.possible_answers.keys(at.query, at.level)
-    missing = np.setdiff1d(wanted, at.table.key, assume_unique=True)
-    findings = []
-    for key in missing[:MAX_FINDINGS].tolist():
-        code = session.tree.code(at.level, key // at.query.n_answers)
-        label = answer_label(at.query, key % at.query.n_answers)
-        findings.append(
-            Finding("V113", f"{at.query.name} of {code} ({label}) has no row", at.table.path, None, code)
-        )
-    if len(missing):
-        out.add_many(1, findings, len(missing))
+    for key in out.failures(np.setdiff1d(wanted, at.table.key, assume_unique=True), 1):
+        code, answer = _named(session, at, key)
+        out.kept.append(Finding("V113", f"{answer} has no row", at.table.path, None, code))
     _report_rows(session, out, at, ~np.isin(at.table.key, wanted), "public facts close this answer")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topdown.arrays import Ints
-from topdown.formats.verify_documents import MAX_FINDINGS, Finding
+from topdown.formats.verify_documents import Finding
 from topdown.verify.exact_arithmetic import differences, sums_fit, tally, value_at
 from topdown.verify.findings import Findings
 from topdown.verify.plan_reader import table_path
@@ -140,22 +140,13 @@ def check_whole_numbers_areas(_: Session, areas: Areas, out: Findings) -> None:
 def _report_bad_rows(
     areas: Areas, out: Findings, bad: NDArray[np.bool_], code: str, what: str, count: Ints | None = None
 ) -> None:
-    rows = np.flatnonzero(bad)
-    if not len(rows):
-        return
     leaf = areas.raw_population.leaf
-    findings = [
-        Finding(
-            code,
-            f"row {row + 1} of the microdata has {what}",
-            file=areas.persons,
-            row=int(row) + 1,
-            node=areas.tree.code(-1, int(leaf[row])) if leaf[row] >= 0 else None,
-            found="" if count is None else str(int(count[row])),
-        )
-        for row in rows[:MAX_FINDINGS]
-    ]
-    out.add_many(len(rows), findings, len(rows))
+    for row in out.failures(np.flatnonzero(bad)):
+        text, node = f"row {row + 1} of the microdata has {what}", None
+        if leaf[row] >= 0:
+            node = areas.tree.code(-1, int(leaf[row]))
+        found = "" if count is None else str(int(count[row]))
+        out.kept.append(Finding(code, text, areas.persons, row + 1, node, found=found))
 
 
 def check_hierarchy(session: Session, out: Findings) -> str:
@@ -207,17 +198,20 @@ def _compare_sums(
     areas: Areas, out: Findings, query: Query, level: int, table: Table, sums: tuple[Ints, Ints], what: str
 ) -> set[tuple[int, int]]:
     wrong = differences(table.key, table.count, *sums)
-    nodes = np.unique(wrong // query.n_answers)
-    findings = []
-    for key in wrong[:MAX_FINDINGS].tolist():
-        code = areas.tree.code(level, key // query.n_answers)
-        found, row = value_at(table.key, table.count, key)
-        expected, _ = value_at(*sums, key)
-        label = answer_label(query, key % query.n_answers)
-        text = f"{areas.tree.names[level]} {code} is not {what} ({label})"
-        findings.append(Finding("V104", text, table.path, row, code, str(expected), str(found)))
-    out.add_many(0, findings, len(wrong))
-    return {(level, node) for node in nodes.tolist()}
+    for key in out.failures(wrong, 0):
+        code, answer, row, *shown = _named(areas, query, level, table, sums, key)
+        text = f"{areas.tree.names[level]} {code} is not {what} ({answer})"
+        out.kept.append(Finding("V104", text, table.path, row, code, *shown))
+    return {(level, node) for node in np.unique(wrong // query.n_answers).tolist()}
+
+
+def _named(
+    areas: Areas, query: Query, level: int, table: Table, truth: tuple[Ints, Ints], key: int
+) -> tuple[str, str, int | None, str, str]:
+    """Return area and answer of a key, its row in a table, what was expected there, and what was found."""
+    (found, row), (expected, _) = value_at(table.key, table.count, key), value_at(*truth, key)
+    code, answer = areas.tree.code(level, key // query.n_answers), answer_label(query, key % query.n_answers)
+    return code, answer, row, str(expected), str(found)
 
 
 def check_tables(session: Session, out: Findings) -> str:
@@ -272,17 +266,13 @@ def _check_table(
     areas: Areas, out: Findings, query: Query, level: int, table: Table, truth: tuple[Ints, Ints]
 ) -> None:
     wrong = differences(table.key, table.count, *truth)
-    findings = []
-    for key in wrong[:MAX_FINDINGS].tolist():
-        code = areas.tree.code(level, key // query.n_answers)
-        found, row = value_at(table.key, table.count, key)
-        expected, _ = value_at(*truth, key)
-        label = answer_label(query, key % query.n_answers)
-        text = f"{query.name} of {code} differs from the microdata ({label})"
-        findings.append(Finding("V108", text, table.path, row, code, str(expected), str(found)))
+    for key in out.failures(wrong, 1):
+        code, answer, row, *shown = _named(areas, query, level, table, truth, key)
+        text = f"{query.name} of {code} differs from the microdata ({answer})"
+        out.kept.append(Finding("V108", text, table.path, row, code, *shown))
     if len(wrong):
-        out.add_many(1, findings, len(wrong))
-    elif query.name == "total" and len(table.key) != len(areas.tree.geocodes[level]):
+        return
+    if query.name == "total" and len(table.key) != len(areas.tree.geocodes[level]):
         out.add(Finding("V109", f"{table.path} does not have a row for every node", file=table.path))
     elif query.name != "total" and table.numbers is None and (table.count == 0).any():
         row = int(np.flatnonzero(table.count == 0)[0]) + 1

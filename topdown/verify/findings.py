@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from topdown import __version__
+from topdown.arrays import Ints
 from topdown.formats.verify_documents import MAX_FINDINGS, CheckResult, Finding, VerifyResult
 
 NOT_SOLVED = "that the microdata follow from the measurements (--solve)"
@@ -66,6 +67,14 @@ class Findings:
         self.n_failed += n_failed
         self.n_findings += len(listed) if n_findings is None else n_findings
         self.kept += listed[: MAX_FINDINGS - len(self.kept)]
+
+    def failures(self, wrong: Ints, n_failed: int | None = None) -> list[int]:
+        """Count failed rows or keys, as so many units if there are any; return the first, to be described in `kept`."""
+        if len(wrong):
+            self.n_failed += len(wrong) if n_failed is None else n_failed
+        self.n_findings += len(wrong)
+        first: list[int] = wrong[: MAX_FINDINGS - len(self.kept)].tolist()
+        return first
 
     def merge(self, other: Findings) -> None:
         """Add what was found elsewhere."""
