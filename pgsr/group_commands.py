@@ -266,19 +266,16 @@ def release_command(
     return EXIT_OK
 
 
+@with_spend_note
 def _release_or_simulate(
     settings: RunFile, approve: Callable[[Prepared], None], *, again: bool, resume: bool, report: Report
 ) -> Release:
-    @with_spend_note
-    def made() -> Release:
-        plan, source, out = settings.plan(settings.ignore), settings.source(), Path(settings.needed("out"))
-        if settings.simulate is not None:
-            why = settings.truth_is_public
-            return simulate(plan, source, settings.simulate, out, truth_is_public=why, report=report)
-        policy, ledger = settings.policy(again=again, resume=resume), settings.ledger_file()
-        return release_groups(plan, source, out, ledger, policy, approve=approve, report=report)
-
-    return made()
+    plan, source, out = settings.plan(settings.ignore), settings.source(), Path(settings.needed("out"))
+    if settings.simulate is not None:
+        why = settings.truth_is_public
+        return simulate(plan, source, settings.simulate, out, truth_is_public=why, report=report)
+    policy, ledger = settings.policy(again=again, resume=resume), settings.ledger_file()
+    return release_groups(plan, source, out, ledger, policy, approve=approve, report=report)
 
 
 def _show_release(screen: Screen, made: Release) -> None:
