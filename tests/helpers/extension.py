@@ -56,7 +56,6 @@ version = 1
 name = "toy_more"
 title = "Toy invariants in more detail"
 schema = "toy_more"
-
 """ + (
     rule("none_where_zero", "homes", 'kind = ["alone", "with_others"]', columns=["homes"])
     + rule("never", "no small child alone", 'kind = ["alone"], years = ["0_9"]')
