@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from bench import bench_listed
 from tests.helpers import solved
 from tests.helpers.interval_census import asks, numbers, true_rows
+from tests.helpers.interval_census import held as answers_held
 from topdown.arrays import Ints
 from topdown.formats import LISTED_ROWS
 from topdown.plan import prepare
@@ -85,6 +87,56 @@ def test_upper_ends_shortened_by_areas_above_hold_the_truth(census) -> None:
         inside += int((rows[place].count <= found.high).sum())
         n += len(found.high)
     assert 0.965 <= inside / n <= 0.999
+
+
+def exactly_noisy(census: solved.Census, seed: int) -> solved.NoisyAnswers:
+    """Add discrete Gaussian noise of the planned variances, drawn from its own weights."""
+    rng, values = np.random.default_rng(seed), []
+    for level, table in zip(census.context.plan.levels, census.truth, strict=True):
+        parts = []
+        for measurement, query in zip(level.measurements, census.context.queries(level.name), strict=True):
+            answers, variance = table.answers(query), float(measurement.variance)
+            noise = np.arange(-40, 41)
+            weights = np.exp(-(noise**2) / (2 * variance))
+            parts.append(answers + rng.choice(noise, size=answers.shape, p=weights / weights.sum()))
+        values.append(np.concatenate(parts, axis=1))
+    return solved.NoisyAnswers(census.context, tuple(values))
+
+
+@pytest.mark.slow
+def test_intervals_of_unions_hold_as_often_as_they_say(census: solved.Census) -> None:
+    """Exact noise, not normal: a district that cuts counties, one that is some of their blocks, and the land.
+
+    By exact binomial bounds, of every answer by itself; deviations of three quarters must fail them.
+    """
+    context, draws = census.context, 200
+    parents, nothing = context.geography.levels[2].parent, np.zeros(0, dtype=np.int64)
+    land = county = np.zeros(1, dtype=np.int64)
+    some = np.flatnonzero(parents != 0)[::2].astype(np.int64)
+    unions = [(nothing, county, some), (nothing, nothing, np.arange(3)), (land, nothing, nothing)]
+    inside = [np.union1d(np.flatnonzero(parents == 0), some), np.arange(3), np.arange(len(parents))]
+    held: dict[tuple[float, str, int], list[np.ndarray]] = {}
+    for seed in range(draws):
+        exact = exact_at_root(context.plan, census.exact, {})
+        told = tree_estimates(context, answers_held(census, exactly_noisy(census, 3000 + seed)), exact)
+        for name in ("total", "dwelling", "sex * age", "detailed"):
+            truth = census.truth[-1].answers(context.plan.query(name))
+            for i, (estimate, stddev) in enumerate(told.of_unions(unions, name)):
+                free, true = stddev > 1, truth[inside[i]].sum(axis=0)
+                for size in (1.0, 0.75):
+                    low, high = interval_ends(estimate, (size * stddev).astype(np.int64), TAILS, [])
+                    at = ((low <= true) & (true <= high))[free]
+                    held.setdefault((size, name, i), []).append(at)
+    worst = {
+        size: min(
+            float(binom.cdf(np.sum(at, axis=0), draws, 0.95).min())
+            for key, at in held.items()
+            if key[0] == size and at[0].size
+        )
+        for size in (1.0, 0.75)
+    }
+    assert worst[1.0] > 1e-4
+    assert worst[0.75] < 1e-9
 
 
 TAILS = Fraction(1, 20)
