@@ -16,7 +16,7 @@ from tests.helpers.choices import LEDGER, OFFICES, SITES, write_candidates
 from tests.helpers.ledgers import limit_as_stated
 from topdown import PlannedChoice, select
 from topdown.app import select_check
-from topdown.errors import DataError
+from topdown.errors import TopdownError
 from topdown.privacy.ledger import read_ledger
 
 
@@ -267,22 +267,27 @@ def test_a_full_disk_costs_no_choice(topdown, run, monkeypatch):
     assert len(read_ledger(LEDGER).intents) == 1
 
 
-def test_a_disk_that_refuses_what_is_published_says_how_to_go_on(topdown, run):
+@pytest.mark.parametrize(
+    ("refused", "code"), [("offices/manifest.json", "D050"), ("toy/ledger-*.registry", "B019")]
+)
+def test_a_disk_that_refuses_something_after_the_charge_says_how_to_go_on(topdown, run, refused, code):
     """Told to run the same command again, people got C086, and the next folder would have been paid for."""
     planned = select(run, "sites", "1/2", candidates="offices.csv", k=2)
     asked = planned.request
-    in_the_way = Path("offices", "manifest.json.tmp")
+    place = next(Path().glob(refused), Path(refused))
+    in_the_way = place.with_name(place.name + ".tmp")
 
     def answer(leaves, chance):
         in_the_way.mkdir()
         return asked.question.answer(leaves, chance)
 
     wrapped = replace(asked, question=replace(asked.question, answer=answer))
-    with pytest.raises(DataError, match=r"manifest\.json") as raised:
+    with pytest.raises(TopdownError, match=place.name) as raised:
         PlannedChoice(wrapped).choose("offices")
-    assert (raised.value.code, "with --resume" in raised.value.fix) == ("D050", True)
+    assert (raised.value.code, "with --resume" in raised.value.fix) == (code, True)
     in_the_way.rmdir()
     planned.choose("offices", resume=True)
+    assert topdown("verify", "offices").code == 0
     assert len(read_ledger(LEDGER).intents) == 1
 
 

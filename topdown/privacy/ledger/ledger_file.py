@@ -258,7 +258,8 @@ class Ledger:
                 f"the ledger {self.path} cannot be written: {error.strerror}",
                 code="B006",
                 file=str(self.path),
-                fix="make room and run the same command again; a record that was not written spends nothing",
+                fix="make room and run the same command again, with --resume where a run was begun; a record that was "
+                "not written spends nothing",
             ) from None
         entry = self.book.add(event, time, line_hash(line))
         self._tell_registry(self.registry.of_book(self.book, self.place.records))

@@ -283,7 +283,8 @@ def write_registry(registry: Registry, disk: Disk) -> None:
             f"the registry {registry.path} of the ledger cannot be written: {error.strerror}",
             code="B019",
             file=str(registry.path),
-            fix="make room, make its folder or correct its rights, then run the same command again",
+            fix="make room, make its folder or correct its rights, then run the same command again, with --resume "
+            "where a run was begun",
         ) from None
 
 
