@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pgsr.estimators.kernels_intervals import likely_ratio
 from pgsr.estimators.kernels_isotonic import isotonic_rows_real
 from pgsr.hierarchy import Tree
 from topdown.arrays import Floats, Ints
@@ -102,16 +103,21 @@ class Differences:
         white: variance at each size for itself: directions fitted from noise are off by an angle.
         random: the same in proportion to the law of chance.
         unseen: how much more there may be of that without standing out from noise; in variances alone.
+        likely: of `unseen`, how many times as much there is; in variances of the number of groups of a size alone.
     """
 
     directions: Floats
     white: float
     random: float
     unseen: float = 0.0
+    likely: float = 1.0
 
 
 def fit_differences(siblings: Siblings, chance: Floats) -> Differences:
     """Return how siblings differ, fitted by moments.
+
+    What does not stand out counts as in proportion to the law of chance: exponential, of mean `unseen`, before the
+    squares along all other directions.
 
     Args:
         siblings: of a whole level.
@@ -135,21 +141,27 @@ def fit_differences(siblings: Siblings, chance: Floats) -> Differences:
     white = siblings.off @ (basis / root)
     seen, directions = np.linalg.eigh((white * weights[:, None]).T @ white)
     clear = seen > (1.0 + np.sqrt(ratio)) ** 2
+    others, rest = seen[~clear], directions[:, ~clear]
     seen, directions = seen[clear], directions[:, clear]
     half = seen + 1.0 - ratio
     true = (half + np.sqrt(np.maximum(half * half - 4.0 * seen, 0.0))) / 2.0 - 1.0
     squared_cosine = (1.0 - ratio / (true * true)) / (1.0 + ratio / true)
-    whole = float(weights @ siblings.signal)
+    whole, noise = float(weights @ siblings.signal), float(weights @ siblings.noise)
+    by_chance = float(weights @ siblings.chance)
     missed = float(true @ (1.0 - squared_cosine)) / (n_sizes * whole)
-    largest = float(np.linalg.eigvalsh(chance)[-1])
+    unseen = UNSEEN * np.sqrt(ratio) * (noise / float(np.linalg.eigvalsh(chance)[-1]) + by_chance) / whole
+    # A direction that stands out took along noise of its own, and some that it shares with the others.
+    left = 1.0 - ratio * float((1.0 + 1.0 / true).sum()) / max(len(others), 1)
+    unit = rest.T @ ((1.0 - noise / scales)[:, None] * rest) * (unseen * whole / by_chance)
+    # A mean square has the variance 2 ratio / n_sizes; `likely_ratio` reckons with 3 for 2.
+    known = 1.5 * n_sizes / ratio
+    beyond, precision = known * float(np.diag(unit) @ (others - left)), known * float((unit * unit).sum())
     return Differences(
         (basis * root) @ directions * np.sqrt(true * squared_cosine / whole),
-        missed * float(weights @ siblings.noise),
-        missed * float(weights @ siblings.chance),
-        UNSEEN
-        * np.sqrt(ratio)
-        * float(weights @ siblings.noise / largest + weights @ siblings.chance)
-        / whole,
+        missed * noise,
+        missed * by_chance,
+        unseen,
+        likely_ratio(beyond, precision, 1.0),
     )
 
 
@@ -162,12 +174,14 @@ class BestLinear:
         basis: functions of sizes, [size][function].
         along: variance along each of them, [region][function].
         more: what the directions of siblings add, [region][size][direction].
+        beyond: variance along them that the number of groups of a size alone has more, [region][function].
     """
 
     off: Floats
     basis: Floats
     along: Floats
     more: Floats
+    beyond: Floats
 
     @property
     def variance(self) -> Floats:
@@ -178,7 +192,7 @@ class BestLinear:
     def of_counts(self) -> Floats:
         """Variance of the number of groups of each size, [region][size]."""
         steps, more = np.diff(self.basis, axis=0, prepend=0.0), np.diff(self.more, axis=1, prepend=0.0)
-        return np.asarray(self.along @ (steps * steps).T + (more * more).sum(axis=2))
+        return np.asarray((self.along + self.beyond) @ (steps * steps).T + (more * more).sum(axis=2))
 
     def covariance(self, region: int) -> Floats:
         """Covariance of one region's cumulative counts."""
@@ -218,8 +232,8 @@ def shrink_jointly(
     """
     m = leading = found.values.shape[1]
     n_sizes, of_counts = np.zeros(tree.n_levels, dtype=np.int64), np.zeros((tree.n_nodes, leading))
-    root = BestLinear(np.zeros((1, m)), np.eye(m), np.full((1, m), found.variance[0]), np.zeros((1, m, 0)))
-    families = [(root, 0)]
+    none, of_noise = np.zeros((1, m)), np.full((1, m), found.variance[0])
+    families = [(BestLinear(none, np.eye(m), of_noise, np.zeros((1, m, 0)), none), 0)]
     for level in range(1, tree.n_levels):
         here, parents = tree.columns(level), tree.columns(level - 1)
         groups, whole = totals[here].astype(np.float64), np.maximum(totals[tree.parent[here]], 1)
@@ -309,4 +323,5 @@ def best_linear(
     unseen = differ.unseen * siblings.signal[:, None] * np.maximum(scales, 0.0)
     along = noise - noise * noise * narrow
     along += (noise * narrow) ** 2 * (share[:, None] ** 2 * of_parent + unseen)
-    return BestLinear(siblings.off - noise * inverse, basis, along, noise[:, :, None] * more)
+    beyond = (noise * narrow) ** 2 * unseen * (differ.likely - 1.0)
+    return BestLinear(siblings.off - noise * inverse, basis, along, noise[:, :, None] * more, beyond)

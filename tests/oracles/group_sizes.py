@@ -83,8 +83,10 @@ def best_linear_counts(
     law: Floats,
     differ: Differences,
     along: Floats,
-) -> list[tuple[Floats, Floats]]:
+) -> list[tuple[Floats, Floats, Floats]]:
     """Return what each part's cumulative counts are beyond its share, and their covariance, by dense matrices.
+
+    The last covariance is the one that counts of one size have.
 
     Args:
         siblings, shrinks, share, law, differ: see `best_linear`.
@@ -100,16 +102,21 @@ def best_linear_counts(
         prior = siblings.chance[i] * law + siblings.signal[i] * signal
         noise = siblings.noise[i] * np.eye(len(law))
         inverse = np.linalg.inv(prior + noise) if shrinks[i] else np.zeros_like(law)
-        covariance = noise - noise @ inverse @ noise
+        covariance = of_counts = noise - noise @ inverse @ noise
         if not differ.directions.shape[1]:
-            lean = share[i] * noise @ inverse
-            covariance = covariance + lean @ of_parent @ lean.T
-        found.append((off - noise @ inverse @ off, covariance))
+            lean = noise @ inverse
+            unseen = differ.unseen * siblings.signal[i] * law
+            covariance = covariance + lean @ (share[i] ** 2 * of_parent + unseen) @ lean.T
+            of_counts = covariance + (differ.likely - 1) * lean @ unseen @ lean.T
+        found.append((off - noise @ inverse @ off, covariance, of_counts))
     return found
 
 
-def covariance_of_siblings(siblings: Siblings, chance: Floats) -> Floats:
-    """Return the covariance of siblings' shares that `fit_differences` means, one region and one size at a time."""
+def covariance_of_siblings(siblings: Siblings, chance: Floats) -> tuple[Floats, float]:
+    """Return the covariance of siblings' shares that `fit_differences` means, and how much more there is unseen.
+
+    One region and one size at a time; the rest by dense matrices and an integral.
+    """
     n, regions = len(chance), range(len(siblings.off))
     middle = sum(chance[s, s] for s in range(n)) / n
     spread = 1e-4
@@ -132,6 +139,7 @@ def covariance_of_siblings(siblings: Siblings, chance: Floats) -> Floats:
     half = np.linalg.cholesky(known)
     inverse = np.linalg.inv(half)
     clear, missed = np.zeros((n, n)), 0.0
+    others, rest, taken = np.eye(n), inverse @ seen @ inverse.T, 0.0
     values, vectors = np.linalg.eigh(inverse @ seen @ inverse.T)
     for value, direction in zip(values, vectors.T, strict=True):
         if value <= (1 + sqrt(ratio)) ** 2:
@@ -141,7 +149,22 @@ def covariance_of_siblings(siblings: Siblings, chance: Floats) -> Floats:
         squared_cosine = (1 - ratio / true**2) / (1 + ratio / true)
         clear += true * squared_cosine * np.outer(half @ direction, half @ direction)
         missed += true * (1 - squared_cosine) / n
-    return np.asarray((clear + missed * known) / below)
+        others -= np.outer(direction, direction)
+        rest -= value * np.outer(direction, direction)
+        taken += ratio * (1 + 1 / true)
+    # Of the others a square of mean 1 less what was taken from each; more by `unit` for each unit of what is unseen.
+    rest -= others * (1 - taken / max(np.trace(others), 1.0))
+    unit = others @ inverse @ chance @ inverse.T @ others * below
+    usual = 0.5 * sqrt(ratio) / below / max(np.linalg.eigvalsh(chance))
+    noise, by_chance = (
+        sum(w * x for w, x in zip(weights, part, strict=True)) for part in (siblings.noise, siblings.chance)
+    )
+    usual *= noise + by_chance * max(np.linalg.eigvalsh(chance))
+    unit *= usual
+    squares = float((unit * unit).sum())
+    if n * squares > 1e-8 * ratio:
+        usual *= mean_by_integration(float((unit * rest).sum()) / squares, 2 * ratio / (n * squares), 1.0)
+    return np.asarray((clear + missed * known) / below), usual
 
 
 def clustering_by_regions(
@@ -333,14 +356,7 @@ def ratios_by_integration(
         weight = sum(w for w, _ in part)
         if weight * before * before <= 1e-8:
             return before
-        middle, variance = sum(w * x for w, x in part) / weight, 3 / weight
-        peak = max(middle - variance / before, 0.0)
-        reach = sqrt(variance) if peak > 0 else 1 / (1 / before - middle / variance + 1 / sqrt(variance))
-        x = np.linspace(max(peak - 12 * sqrt(variance), 0.0), peak + 40 * reach, 20_001)
-        energy = (x - middle) ** 2 / (2 * variance) + x / before
-        law = np.exp(energy.min() - energy)
-        law[0] /= 2
-        return max(float(law @ x / law.sum()), 1e-6)
+        return mean_by_integration(sum(w * x for w, x in part) / weight, 3 / weight, before)
 
     ratios = usual
     for _ in range(3):
@@ -358,6 +374,17 @@ def ratios_by_integration(
             for c, mean in enumerate(before)
         ]
     return ratios
+
+
+def mean_by_integration(middle: float, variance: float, before: float) -> float:
+    """Return the mean of a number of normal error that is exponential, with the mean `before`, before any data."""
+    peak = max(middle - variance / before, 0.0)
+    reach = sqrt(variance) if peak > 0 else 1 / (1 / before - middle / variance + 1 / sqrt(variance))
+    x = np.linspace(max(peak - 12 * sqrt(variance), 0.0), peak + 40 * reach, 20_001)
+    energy = (x - middle) ** 2 / (2 * variance) + x / before
+    law = np.exp(energy.min() - energy)
+    law[0] /= 2
+    return max(float(law @ x / law.sum()), 1e-6)
 
 
 def path_posterior_by_enumeration(

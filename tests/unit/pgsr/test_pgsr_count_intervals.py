@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgsr.estimators import COVERAGES, CountPosterior
+from pgsr.estimators import COVERAGES, CountPosterior, Siblings, bridge, fit_differences
 
 
 def posterior_of(mean, variance, most=1e6, noise="geometric", ratio=-1.0, of_noise=1e6):
@@ -159,3 +159,17 @@ def test_no_bound_is_further_away_than_the_noise_reaches():
     posterior = posterior_of([90.0], [1e8], most=100.0, noise="gaussian")
     lower, upper = posterior.bounds(np.array([[50]]), Fraction(19, 20))
     assert (lower[0, 0], upper[0, 0]) == (50, 50 + 20)
+
+
+@pytest.mark.parametrize(("part", "low", "high"), [(0.0, 0.0, 0.2), (0.5, 0.35, 0.65)])
+def test_what_does_not_stand_out_from_noise_is_fitted(part, low, high):
+    """Siblings of one law, or that differ by half of what may be unseen, at forty sizes alike: the same was allowed."""
+    rng, n, sizes = np.random.default_rng(6), 400, 40
+    chance = bridge(np.arange(1, sizes + 1) / (sizes + 1))
+    groups, noise = np.full(n, 200.0), np.full(n, 9.0)
+    allowed = fit_differences(Siblings(np.zeros((n, sizes)), noise, groups, groups**2), chance).unseen
+    by_chance = rng.normal(0, 1, (n, sizes)) * np.sqrt(200 + 200**2 * part * allowed)
+    off = by_chance @ np.linalg.cholesky(chance).T + rng.normal(0, 3, (n, sizes))
+    found = fit_differences(Siblings(off, noise, groups, groups**2), chance)
+    assert found.directions.shape[1] == 0
+    assert low <= found.likely <= high

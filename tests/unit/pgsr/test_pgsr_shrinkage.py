@@ -183,7 +183,10 @@ def families(draw):
         groups * groups * (1 - share),
     )
     law = bridge(np.sort(rng.uniform(0, 1, sizes)))
-    differ = Differences(rng.normal(0, 0.1, (sizes, directions)), *rng.uniform(0, 0.01, 2))
+    unseen = rng.uniform(0, 0.01) if directions == 0 else 0.0
+    differ = Differences(
+        rng.normal(0, 0.1, (sizes, directions)), *rng.uniform(0, 0.01, 2), unseen, rng.uniform(0, 4)
+    )
     return siblings, rng.random(n) < 0.8, share, law, differ, rng.uniform(0, 9, sizes)
 
 
@@ -197,12 +200,12 @@ def test_siblings_are_shrunk_as_dense_matrices_say(family):
     made = best_linear(siblings, shrinks, share, law, differ, of_parent)
     close = {"rel": 1e-6, "abs": 1e-6 * float(siblings.noise.max() + np.abs(siblings.off).max())}
     due = best_linear_counts(siblings, shrinks.tolist(), share, law, differ, along)
-    for i, (off, covariance) in enumerate(due):
+    for i, (off, covariance, of_counts) in enumerate(due):
         steps = np.diff(np.eye(len(law)), axis=0, prepend=0.0)
         assert made.off[i] == pytest.approx(off, **close)
         assert made.covariance(i) == pytest.approx(covariance, **close)
         assert made.variance[i] == pytest.approx(np.diag(covariance), **close)
-        assert made.of_counts[i] == pytest.approx(np.diag(steps @ covariance @ steps.T), **close)
+        assert made.of_counts[i] == pytest.approx(np.diag(steps @ of_counts @ steps.T), **close)
 
 
 @settings(max_examples=60, deadline=None)
@@ -218,8 +221,9 @@ def test_how_siblings_differ_is_fitted_as_loops_over_regions_say(seed, n, sizes,
     siblings = Siblings(off, noise, groups, groups * groups)
     found = fit_differences(siblings, chance)
     made = found.directions @ found.directions.T + found.white * np.eye(sizes) + found.random * chance
-    due = covariance_of_siblings(siblings, chance)
+    due, unseen = covariance_of_siblings(siblings, chance)
     assert made == pytest.approx(due, rel=1e-6, abs=1e-9 * float(np.abs(due).max()) + 1e-15)
+    assert found.unseen * found.likely == pytest.approx(unseen, rel=1e-3)
 
 
 def test_directions_are_those_of_which_siblings_were_made():
