@@ -46,6 +46,8 @@ LEAST_FACTOR: float = 0.02
 OF_ALL: float = 0.5
 """Part of the mean of a ratio, before the data of its size, that comes from all sizes; set on made-up data."""
 PASSES: Whole = 3
+OF_SQUARES: float = 3.0
+"""Variance of a mean of squared differences times its precision; see `likely_ratio`."""
 HARDLY_KNOWN: float = 1e-8
 FAR_BELOW: float = -25.0
 LEAST_RATIO: float = 1e-6
@@ -231,13 +233,17 @@ def fit_siblings(
 ) -> None:
     """Fill, per size, the relative variance of rates of siblings, fitted over a whole level.
 
+    Rates of many sizes together vary less than those of each where sizes differ by themselves: the usual ratio is then
+    too small. The most likely excess over it, the same at all sizes, is added to it; it is exponential before any data.
+    The region that tells most of it is left out: one that is far larger than its siblings tells of itself alone.
+
     Args:
         answers: [node][size].
         columns, totals, parent: of every node.
         apart: of every node, how far its rate varies about its parent's, in proportion to that variance.
         tails: posterior mean tail counts of the parents, [node][size + 1].
         spread: variance of their number of groups of each size, [node][size].
-        usual: mean of the ratio of each size before its own data: that of `fit_tails`.
+        usual: mean of the ratio of each size before any data of single sizes: that of `fit_tails`.
         level: first node and the one after the last.
         variance: of one answer.
         out: filled.
@@ -245,23 +251,43 @@ def fit_siblings(
     n = answers.shape[1]
     above: FloatsOut = np.zeros(n + 1)
     below: FloatsOut = np.zeros(n + 1)
+    means: FloatsOut = np.zeros(n)
     out[:] = usual
     for _ in range(PASSES):
         above[:] = 0.0
         below[:] = 0.0
+        over: float = 0.0
+        under: float = 0.0
+        most_over: float = 0.0
+        most: float = 0.0
         for r in range(level[0], level[1]):
             g = parent[r]
             if totals[r] <= 0 or totals[r] == totals[g]:
                 continue
             share = totals[r] / totals[g]
             stop = n if columns[r] == n else columns[r] - 1
+            own_over: float = 0.0
+            own_under: float = 0.0
             for c in range(stop):
                 noise = variance if c in (0, n - 1) else 2.0 * variance
                 own = (totals[r] if c == 0 else answers[r, c]) - (answers[r, c + 1] if c + 1 < n else 0)
                 due = share * max(tails[g, c] - tails[g, c + 1], 0.0)
                 by_chance = noise + due * (1.0 - share) + share * share * spread[g, c]
-                weigh(c, (own - due) * (own - due), by_chance, apart[r] * due * due, out[c], above, below)
-        likely_ratios(above, below, usual, 0.0, out)
+                unit = apart[r] * due * due
+                more: float = (own - due) * (own - due) - by_chance - usual[c] * unit
+                told = weigh(c, (own - due) * (own - due), by_chance, unit, out[c], above, below)
+                own_under += told * told
+                if told > 0.0:
+                    own_over += told * told * more / unit
+            over += own_over
+            under += own_under
+            if own_under > most:
+                most_over, most = own_over, own_under
+        under -= most
+        excess: float = max((over - most_over - OF_SQUARES / UNEVEN) / under, 0.0) if under > 0.0 else 0.0
+        for c in range(n):
+            means[c] = usual[c] + excess
+        likely_ratios(above, below, means, 0.0, out)
 
 
 def smooth_density(tails: Floats, out: FloatsOut) -> None:
@@ -540,12 +566,18 @@ def fit_neighbours(
 
 def weigh(
     c: Whole, square: float, by_chance: float, unit: float, ratio: float, above: FloatsOut, below: FloatsOut
-) -> None:
-    """Add a squared difference, of mean by_chance + ratio x unit, to the parts of a size's ratio by its precision."""
+) -> float:
+    """Add a squared difference, of mean by_chance + ratio x unit, to the parts of a size's ratio by its precision.
+
+    Returns:
+        The root of the precision.
+    """
     if unit > 0.0:
         weight = unit / (by_chance + ratio * unit)
         above[c + 1] += weight * weight * (square - by_chance) / unit
         below[c + 1] += weight * weight
+        return weight
+    return 0.0
 
 
 def likely_ratios(above: FloatsOut, below: FloatsOut, usual: Floats, of_all: float, out: FloatsOut) -> None:
@@ -581,7 +613,7 @@ def likely_ratio(above: float, below: float, usual: float) -> float:
     """
     if below * usual * usual <= HARDLY_KNOWN:
         return usual
-    error = sqrt(3.0 / below)
+    error = sqrt(OF_SQUARES / below)
     z = above / (below * error) - error / usual
     if z > FAR_BELOW:
         past = z + exp(-0.5 * z * z) / (sqrt(0.5 * pi) * erfc(-sqrt(0.5) * z))

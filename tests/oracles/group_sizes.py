@@ -222,7 +222,7 @@ def ratios_of_siblings(
         apart, tails, spread, usual: see `fit_siblings`.
     """
     tree, totals, n = answers.tree, answers.totals, answers.noisy.shape[1]
-    noise, seen = answers.variance(level), []
+    noise, seen, regions = answers.variance(level), [], []
     for r in range(*tree.columns(level).indices(tree.n_nodes)):
         g = tree.parent[r]
         if totals[r] in (0, totals[g]):
@@ -235,7 +235,8 @@ def ratios_of_siblings(
             by_chance = (2 - exact) * noise if exact < 2 else noise
             by_chance += due * (1 - share) + share**2 * spread[g, c]
             seen.append((c, (tail[c] - tail[c + 1] - due) ** 2, by_chance, apart[r] * due**2))
-    return ratios_by_integration(seen, usual, 0.0)
+            regions.append(r)
+    return ratios_by_integration(seen, usual, 0.0, regions)
 
 
 def adapted_by_blocks(before: Floats, tails: Floats, scale: float) -> list[tuple[float, float, float]]:
@@ -344,12 +345,16 @@ def ratios_of_neighbours(answers: Answers, tails: Floats, level: int) -> list[fl
 
 
 def ratios_by_integration(
-    seen: Sequence[tuple[int, float, float, float]], usual: list[float], of_all: float
+    seen: Sequence[tuple[int, float, float, float]],
+    usual: list[float],
+    of_all: float,
+    regions: Sequence[int] = (),
 ) -> list[float]:
     """Return posterior means of ratios from (size, square, its mean by chance, its further mean for a ratio of 1).
 
     Three passes of weighted least squares; the error of a ratio is normal, the prior exponential with the usual mean,
-    of which a part comes from all sizes.
+    of which a part comes from all sizes. If the region of each square is given, it is larger by the most likely excess
+    of all ratios over it, by all regions but the one that tells most.
     """
 
     def mean_of(part: list[tuple[float, float]], before: float) -> float:
@@ -367,6 +372,20 @@ def ratios_by_integration(
         ]
         every = [(w, x) for _, w, x in made]
         before = [(1 - of_all) * mean + of_all * mean_of(every, mean) for mean in usual]
+        if regions:
+            told = [
+                [
+                    ((unit / (chance + ratios[c] * unit)) ** 2, (square - chance) / unit - usual[c])
+                    for at, (c, square, chance, unit) in zip(regions, seen, strict=True)
+                    if at == r and unit > 0
+                ]
+                for r in sorted(set(regions))
+            ]
+            told.remove(max(told, key=lambda part: sum(w for w, _ in part)))
+            known = sum(w for part in told for w, _ in part)
+            if known > 0:
+                excess = sum(w * x for part in told for w, x in part) / known - 3 / known / 0.05
+                before = [mean + max(excess, 0.0) for mean in usual]
         ratios = [
             mean_of(
                 [(w, x) for s, w, x in made if int(0.9 * c) <= s < min(int(1.1 * c) + 1, len(usual))], mean

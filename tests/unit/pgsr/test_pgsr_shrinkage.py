@@ -366,6 +366,16 @@ def test_bounds_hold_where_noise_hides_how_siblings_differ():
     assert (upper - lower)[:, tree.n_inner :].mean() < 600
 
 
+def test_intervals_hold_where_every_size_differs_by_itself():
+    """Rates of all sizes independent, which those of many sizes together hide: intervals of 90 % held 70 in 100."""
+    rng = np.random.default_rng(4)
+    tree = tree_of([[-1], [0] * 4, np.repeat(np.arange(4), 30).tolist()])
+    truth = tree.sums(rng.poisson(45 * rng.gamma(4.0, 0.25, (24, 120))))
+    found, _ = posterior_and_tracking(tree, truth, Fraction(1, 10), 4)
+    lower, upper = found.posterior.bounds(found.counts, Fraction(9, 10))
+    assert ((lower <= truth) & (truth <= upper))[:, tree.n_inner :].mean() > 0.8
+
+
 @given(st.integers(2, 4), st.integers(1, 4), st.integers(0, 2**32), st.data())
 @settings(deadline=None, max_examples=60)
 def test_the_posterior_is_that_of_all_paths(n, total, seed, data):
