@@ -4,6 +4,8 @@ import json
 import re
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from tests.helpers.extension import make_land
 from tests.helpers.failing import fails_with
 from tests.helpers.folders import files
 from topdown.cli import main
-from topdown.errors import SPEND_NOTE
+from topdown.errors import SPEND_NOTE, BudgetError
 from topdown.process import STOP_SIGNALS
 
 MEASURED = ("plan.json", "public", "measurements", "base")
@@ -118,6 +120,30 @@ def test_a_second_spend_is_refused_and_says_so(town, tmp_path):
         topdown.generate(town.run, tmp_path / "twice")
     assert [f"{SPEND_NOTE}nothing"] == refused.value.__notes__
     assert refused.value.code[0] == "B"
+
+
+def test_what_another_process_charged_meanwhile_is_not_this_runs(own, tmp_path):
+    """Of two runs of one plan at once the refused one said "this run spent", and to go on with noise it never had."""
+
+    def report(event):
+        if (
+            event.stage == "preflight" and event.done == event.total
+        ):  # before this run looks into the ledger again
+            command = [
+                sys.executable,
+                "-m",
+                "topdown.cli",
+                "generate",
+                own,
+                "--out",
+                tmp_path / "first",
+                "--yes",
+            ]
+            subprocess.run(command, check=True, capture_output=True)
+
+    with pytest.raises(BudgetError) as raised:
+        topdown.generate(own, tmp_path / "late", report=report)
+    assert (raised.value.code, raised.value.__notes__) == ("B013", [f"{SPEND_NOTE}nothing"])
 
 
 def test_an_interrupt_says_what_is_spent(own, tmp_path):

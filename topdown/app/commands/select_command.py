@@ -123,10 +123,10 @@ def select_command(
 def _words_when_stopped(asked: ChoiceRequest) -> Callable[[], StoppedRun]:
     """Return what says how much an interrupted choice has spent; a choice that was begun is whole before it stops."""
     path, spend = asked.prepared.ledger_path, asked.spend
-    before = app.charged_for(path, spend.plan_hash)
+    before = app.charged_for(path, spend.plan_hash, here=True)
 
     def said() -> StoppedRun:
-        spent = app.charged_for(path, spend.plan_hash) - before
+        spent = app.charged_for(path, spend.plan_hash, here=True) - before
         if not spent:
             return StoppedRun("Stopped. This run spent: nothing.", "run the same command again", "nothing")
         words = f"epsilon {spent}; a finished choice is kept, go on with --resume"

@@ -107,11 +107,11 @@ def spending_run(
     prepared = planned.prepared
     log = None if log_file is None else open_log(log_file, prepared.needed)
     ask_approval(screen, prepared, spending)
-    before = app.charged_for(prepared.ledger_path, planned.plan_hash)
+    before = [app.charged_for(prepared.ledger_path, planned.plan_hash, here=here) for here in (False, True)]
     with log or nullcontext(), follow(screen, log) as progress, app.spending(planned):
 
         def said() -> StoppedRun:
-            text, spent = spent_text(prepared, progress.where, before)
+            text, spent = spent_text(prepared, progress.where, *before)
             if spent == "0":
                 return StoppedRun(text, "run the command again", spent)
             return StoppedRun(text, f"go on with: {go_on}", spent, go_on)
@@ -214,16 +214,21 @@ def check_approval(answer: str, plan_hash: str, look: str = "topdown plan") -> N
         )
 
 
-def spent_text(prepared: PreparedRun, where: str, before: Fraction) -> tuple[str, str]:
-    """Say what an interrupted run has spent beyond `before`, by the ledger: a sentence and the exact loss."""
+def spent_text(prepared: PreparedRun, where: str, before: Fraction, here: Fraction) -> tuple[str, str]:
+    """Say what an interrupted run has spent, by the ledger: a sentence and the exact loss.
+
+    Args:
+        prepared: the run. where: it was stopped.
+        before: what was charged for its plan before, by anybody. here: by this process.
+    """
     plan = prepared.plan
-    now = app.charged_for(prepared.ledger_path, plan.plan_hash)
+    spent = app.charged_for(prepared.ledger_path, plan.plan_hash, here=True) - here
 
     def loss(spent: Fraction) -> str:
         return figures.loss(plan.loss_name, spent, plan.delta_of(spent))
 
     stopped = f"Stopped {where}".rstrip() + "."
-    if now == before:
+    if not spent:
         kept = f" {loss(before)} was spent before; its noise is kept." if before else ""
         return f"{stopped} Nothing {'more ' if before else ''}is spent.{kept}", "0"
-    return f"{stopped} {loss(now - before)} is spent and its noise is kept.", str(now - before)
+    return f"{stopped} {loss(spent)} is spent and its noise is kept.", str(spent)

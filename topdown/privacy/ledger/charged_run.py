@@ -35,7 +35,7 @@ from topdown.privacy.ledger.journal import (
     require_same_records,
     start_journal,
 )
-from topdown.privacy.ledger.ledger_file import Ledger, next_line, open_ledger, read_ledger
+from topdown.privacy.ledger.ledger_file import CHARGED_HERE, Ledger, next_line, open_ledger, read_ledger
 from topdown.privacy.ledger.ledger_records import Charge, Commit, DrawnLaw, Intent, Limits
 from topdown.privacy.ledger.registry import LedgerLocation
 from topdown.process import hold_stops, interrupt_between_parts
@@ -265,11 +265,11 @@ def is_committed(work: ChargedWork, *, again: bool = False, disk: Disk = REAL_DI
 def spend_note(
     location: LedgerLocation, plan_hash: str, words: Callable[[Fraction], str] | None = None
 ) -> Iterator[None]:
-    """Note on whatever ends the block what the ledger was charged for a plan within it.
+    """Note on whatever ends the block what this process charged to the ledger for a plan within it.
 
     Args:
         location: the ledger; it need not exist.
-        plan_hash: of the plan, in whatever folder.
+        plan_hash: of the plan, in whatever folder; what another process charges for it meanwhile is not this run's.
         words: say a loss above 0 and how to go on; by default in the ledger's own unit.
 
     Raises:
@@ -285,13 +285,18 @@ def spend_note(
         raise
 
 
-def charged_for(path: Path, plan_hash: str) -> Fraction:
+def charged_for(path: Path, plan_hash: str, *, here: bool = False) -> Fraction:
     """Return what a ledger was charged for a plan, in all folders and attempts; 0 if there is no ledger.
+
+    Args:
+        path: the ledger. plan_hash: of the plan.
+        here: by runs of this process alone.
 
     Raises:
         BudgetError: damaged (B006).
     """
-    return sum((charge.loss for charge in _charges_for(path, plan_hash)), Fraction(0))
+    charges = _charges_for(path, plan_hash)
+    return sum((c.loss for c in charges if not here or c.journal in CHARGED_HERE), Fraction(0))
 
 
 def _charges_for(path: Path, plan_hash: str) -> list[Charge]:
@@ -302,9 +307,10 @@ def _spent_words(
     location: LedgerLocation, plan_hash: str, before: int, words: Callable[[Fraction], str] | None
 ) -> str:
     try:
-        spent = _charges_for(location.path, plan_hash)[before:]
+        charges = _charges_for(location.path, plan_hash)[before:]
     except BudgetError:
         return "unknown: the ledger cannot be read"
+    spent = [charge for charge in charges if charge.journal in CHARGED_HERE]
     if not spent:
         return "nothing"
     if words is not None:

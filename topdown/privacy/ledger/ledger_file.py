@@ -63,6 +63,7 @@ from topdown.privacy.ledger.registry import (
 )
 
 _WORDS = {"data_set": "data set", "unit": "unit of privacy"}
+CHARGED_HERE: set[str] = set()  # journals of the runs for which this process charged, or tried to
 
 
 def ledger_missing(path: Path, data_set: str) -> BudgetError:
@@ -156,6 +157,7 @@ class Ledger:
             limits than the ledger's (B066), or a relation that does not follow from the ledger's (B021).
         """
         self.check_affordable(intent, asked)
+        CHARGED_HERE.add(intent.journal)
         limits = self.book.limits or asked
         if limits is None:
             return self._append(intent)
