@@ -301,7 +301,7 @@ def spending(planned: Planned) -> Iterator[None]:
 
 _UNSTARTED = re.compile(
     re.escape(PREFLIGHT_FOLDER)
-    + r"/.*|public/(geography|leaves)\.parquet|plan\.json\.tmp"
+    + r"/.*|public/(geography|leaves)\.parquet(\.tmp)?|plan\.json\.tmp"
     + r"|(base/)+(public/)?[a-z]+\.(json|parquet)(\.tmp)?"
 )
 

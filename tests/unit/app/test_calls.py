@@ -122,6 +122,15 @@ def test_a_second_spend_is_refused_and_says_so(town, tmp_path):
     assert refused.value.code[0] == "B"
 
 
+@pytest.mark.parametrize("left", ["geography.parquet.tmp", "leaves.parquet.tmp"])
+def test_a_run_that_was_killed_while_it_wrote_public_files_goes_on(own, tmp_path, left):
+    """Half a public file is this engine's own: with C085 neither the command nor --resume went on."""
+    out = tmp_path / "release"
+    (out / "public").mkdir(parents=True)
+    (out / "public" / left).write_bytes(b"PAR1")
+    assert topdown.generate(own, out, resume=True).checks.ok
+
+
 def test_what_another_process_charged_meanwhile_is_not_this_runs(own, tmp_path):
     """Of two runs of one plan at once the refused one said "this run spent", and to go on with noise it never had."""
 
