@@ -302,7 +302,7 @@ def spending(planned: Planned) -> Iterator[None]:
 _UNSTARTED = re.compile(
     re.escape(PREFLIGHT_FOLDER)
     + r"/.*|public/(geography|leaves)\.parquet(\.tmp)?|plan\.json\.tmp"
-    + r"|(base/)+(public/)?[a-z]+\.(json|parquet)(\.tmp)?"
+    + r"|(base/)+(public/)?[a-z]+(/part-[0-9]+)?\.(json|parquet)(\.tmp)?"
 )
 
 

@@ -14,6 +14,7 @@ import topdown
 from tests.helpers.extension import make_land
 from tests.helpers.failing import fails_with
 from tests.helpers.folders import files
+from tests.helpers.sections import cut_small
 from topdown.cli import main
 from topdown.errors import SPEND_NOTE, BudgetError
 from topdown.process import STOP_SIGNALS
@@ -129,6 +130,17 @@ def test_a_run_that_was_killed_while_it_wrote_public_files_goes_on(own, tmp_path
     (out / "public").mkdir(parents=True)
     (out / "public" / left).write_bytes(b"PAR1")
     assert topdown.generate(own, out, resume=True).checks.ok
+
+
+def test_an_extension_that_was_killed_while_it_copied_its_base_goes_on(tmp_path, monkeypatch):
+    """A large base has its records in parts, which were taken for somebody else's files."""
+    cut_small(monkeypatch)
+    land, out = make_land(tmp_path, 3, n_blocks=7), tmp_path / "more"
+    part = land.base / "microdata" / "persons" / "part-000.parquet"
+    left = out / "base" / "persons" / "part-000.parquet.tmp"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(part.read_bytes()[:9])
+    assert topdown.extend(land.run, land.base, out, resume=True).checks.ok
 
 
 def test_what_another_process_charged_meanwhile_is_not_this_runs(own, tmp_path):
