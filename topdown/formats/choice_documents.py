@@ -117,7 +117,7 @@ class SelectionCertificate(
 class CheckedRatio(Part, frozen=True, kw_only=True):
     """The worst ratio of an outcome's probabilities over small neighbours; null where there is no bound."""
 
-    question: Literal["sites", "sites by district", "order", "frequent"]
+    question: Literal["sites", "sites by district", "order", "order by thresholds", "frequent"]
     neighbours: Neighbours
     worst: Rational | None
     promised: Rational

@@ -20,7 +20,7 @@ from topdown.selection.chance import Chance, Flags, Subsampling
 from topdown.selection.districts import Districts, Effort, sites_by_district
 from topdown.selection.frequent_symbols import Monitor, frequent
 from topdown.selection.incidences import Residents, incidence
-from topdown.selection.orders import cover_order
+from topdown.selection.orders import cover_order, cover_order_by_choices
 from topdown.selection.private_greedy import max_cover
 
 Law = Mapping[Hashable, Fraction]
@@ -185,7 +185,7 @@ def _larger(one: Fraction | None, other: Fraction | None) -> Fraction | None:
     return None if one is None or other is None else max(one, other)
 
 
-ChoiceKind = Literal["sites", "sites by district", "order", "frequent"]
+ChoiceKind = Literal["sites", "sites by district", "order", "order by thresholds", "frequent"]
 COVERAGE = ((), (0,), (1, 2), (0, 1, 2))  # which of three candidates cover each of four areas
 AREAS = tuple(range(len(COVERAGE)))
 STREAMS = tuple(product(range(2), repeat=2))
@@ -233,6 +233,7 @@ _RECORDS: dict[ChoiceKind, tuple[Hashable, ...]] = {
     "sites": AREAS,
     "sites by district": AREAS,
     "order": AREAS,
+    "order by thresholds": AREAS,
     "frequent": STREAMS,
 }
 
@@ -249,6 +250,8 @@ def mechanism(name: ChoiceKind, plan: Subsampling) -> Mechanism:
         if name == "sites":
             return max_cover(data, 2, plan, chance).items
         if name == "order":
+            return cover_order_by_choices(data, plan, chance).items
+        if name == "order by thresholds":
             return cover_order(data, 4, plan, chance).items
         districts = Districts((0, 0, 1), 2)
         return sites_by_district(data, districts, plan, chance, Effort(1, 2, 4)).items

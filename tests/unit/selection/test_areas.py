@@ -88,9 +88,9 @@ def test_too_many_pairs_to_number_are_refused():
 
 
 def test_the_self_check_holds_and_can_fail():
-    """A check of all shipped choices that passes whatever they do is worth nothing."""
+    """A check of all shipped choices that passes whatever they do, or leaves one out, is worth nothing."""
     found = check_selection()
-    assert len(found) == 4 * len(RELATIONS)
+    assert len(found) == 5 * len(RELATIONS)
     assert all(row.holds and row.worst > 1 for row in found)
     promised = {row.neighbours: row.promised for row in found}
     assert promised == {"add_remove": 2, "bounded": 4}
@@ -99,6 +99,21 @@ def test_the_self_check_holds_and_can_fail():
     wasteful = Subsampling(
         RATE, Fraction(4), "add_remove"
     )  # promises 5/2, not the 2 of the base that it should have
-    run = mechanism("order", wasteful)
+    run = mechanism("order by thresholds", wasteful)
     laws = [choice_law(lambda c, d=d: run(d, c)) for d in ((), (AREAS[-1],))]
     assert max(laws[1][o] / laws[0][o] for o in laws[0]) > 1 + RATE * (BASE - 1)
+
+
+def test_the_order_that_is_checked_is_the_one_of_a_command_without_a_bound():
+    """An order by choices, the usual one, was not checked, and the screen spoke of the shipped code."""
+    people = (AREAS[1], AREAS[3])
+    lived = Residents(incidence(((), (0,), (1, 2), (0, 1, 2)), 3), np.bincount(people, minlength=4))
+    laws = [
+        choice_law(lambda c: cover_order_by_choices(lived, PLAN, c).items),
+        choice_law(lambda c: cover_order(lived, 4, PLAN, c).items),
+    ]
+    forms = [
+        choice_law(lambda c, n=n: mechanism(n, PLAN)(people, c)) for n in ("order", "order by thresholds")
+    ]
+    assert laws == forms
+    assert laws[0] != laws[1]
