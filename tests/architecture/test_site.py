@@ -1,14 +1,13 @@
 """The site of the documentation: built without a warning, every link leads somewhere, answers are two clicks away."""
 
 import re
-import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
+from tests.helpers.processes import run_python
 from topdown.app import COMMANDS, pages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,13 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the site once; a warning of sphinx is an error."""
     pytest.importorskip("sphinx", reason="sphinx is not installed: make docs")
     out = tmp_path_factory.mktemp("site")
-    built = subprocess.run(
-        [sys.executable, ROOT / "docs" / "site" / "build.py", "--out", out],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (built.returncode, built.stderr) == (0, "")
+    assert run_python(ROOT / "docs" / "site" / "build.py", "--out", out).stderr == ""
     return out
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +18,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.imports import imports_of
+from tests.helpers.processes import run_python
 from tests.helpers.small_release import build, certified
 from topdown.errors import CertificateError
 from topdown.formats import json_bytes
@@ -202,8 +202,7 @@ def test_verify_finds_a_release_that_a_mutant_made(
         finally:
             _forget_numbers()
         assert not verify(release).ok
-    command = [sys.executable, "-m", "topdown.cli", "verify", str(release), "--json"]
-    second = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    second = run_python("-m", "topdown.cli", "verify", release, "--json", ok=False, cwd=ROOT)
     assert second.returncode == 1, second.stdout
     assert not json.loads(second.stdout)["ok"]
 

@@ -1,10 +1,8 @@
 """The help: quick, complete, and the same wherever it is said."""
 
-import subprocess
-import sys
-
 import pytest
 
+from tests.helpers.processes import run_python
 from topdown.cli import COMMANDS, group
 
 HEAVY = ("pandas", "scipy", "pyarrow", "matplotlib", "numpy", "flint", "rich")
@@ -13,12 +11,7 @@ NAMES = [name for names in COMMANDS.values() for name in names]
 
 def test_help_imports_nothing_heavy():
     """An import of numpy or pyarrow at the top of a command makes every --help and every completion slow."""
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "topdown.cli", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_python("-X", "importtime", "-m", "topdown.cli", "--help")
     modules = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if "|" in line}
     imported = {name.split(".")[0] for name in modules}
     assert set() == imported & set(HEAVY)
@@ -69,7 +62,7 @@ def test_completion_completes_without_numpy():
         "try:\n    main([])\nexcept SystemExit:\n    pass\n"
         "print(sorted({'numpy', 'pyarrow'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python("-c", code)
     assert "plain,pl94_2020" in done.stdout
     assert done.stdout.endswith("[]\n")
 
@@ -81,5 +74,5 @@ def test_programs_make_no_data_frames(release):
         "from topdown.cli import main\n"
         "print('exit', main(), sorted({'numpy', 'pandas', 'pyarrow'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("exit 0 ['numpy', 'pyarrow']\n"), done.stdout
+    said = run_python("-c", code).stdout
+    assert said.endswith("exit 0 ['numpy', 'pyarrow']\n"), said

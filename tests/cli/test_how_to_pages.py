@@ -4,8 +4,6 @@ import importlib
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 import topdown
 from examples import field_offices
 from tests.helpers.pages import run_page
+from tests.helpers.processes import run_python
 
 NOISE_PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "optimal-noise.md"
 
@@ -70,11 +69,7 @@ PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def test_the_how_to_page_runs(tmp_path):
     """A line on the page that no longer works stops a reader at the first step."""
     program = "\n".join(PYTHON_BLOCK.findall(PYTHON_PAGE.read_text(encoding="utf-8")))
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    lines = run_python("-c", program, cwd=tmp_path, timeout=240).stdout.splitlines()
     assert "2000 True" in lines  # the release
     assert "2000 2000" in lines  # its tables and records
     assert "this run spent: nothing" in lines

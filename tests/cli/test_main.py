@@ -14,6 +14,7 @@ import pytest
 
 import topdown as package
 from tests.cli.conftest import write_toy
+from tests.helpers.processes import run_python
 from topdown.app import MEANT
 from topdown.app.screens import Painter, Progress, StreamLook
 from topdown.cli import group, main
@@ -111,12 +112,8 @@ def test_version(capsys):
 
 def test_output_that_is_not_utf8():
     """A terminal in an old character set gets words, not an exception."""
-    done = subprocess.run(
-        [sys.executable, "-m", "topdown.cli", "explain", "B004"],
-        capture_output=True,
-        check=True,
-        env={"PYTHONIOENCODING": "latin-1", "PATH": "/usr/bin:/bin"},
-    )
+    environment = {"PYTHONIOENCODING": "latin-1", "PATH": "/usr/bin:/bin"}
+    done = run_python("-m", "topdown.cli", "explain", "B004", env=environment, encoding="latin-1")
     assert done.stdout.isascii()
 
 

@@ -3,7 +3,6 @@
 import gc
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import pytest
 
 import topdown as package
 from tests.helpers.ledgers import n_intents
+from tests.helpers.processes import run_python
 from topdown.app import pipeline
 from topdown.measure import Confidential, LeafCounts, Truth
 from topdown.workers import ray
@@ -111,11 +111,10 @@ if len(sys.argv) > 2:
 def test_workers_write_nothing_into_a_release(release):
     """A worker that writes needs locks, and tears files when it is killed; the last run shows the test can fail."""
     there = sorted(release.rglob("*"))
-    run = [sys.executable, "-c", READ_ONLY, str(release)]
-    done = subprocess.run(run, capture_output=True, text=True, check=True)
-    assert done.stdout == "93\n"
+    run = ("-c", READ_ONLY, release)
+    assert run_python(*run).stdout == "93\n"
     assert there == sorted(release.rglob("*"))
-    assert subprocess.run([*run, "write"], capture_output=True, check=False).returncode < 0
+    assert run_python(*run, "write", ok=False).returncode < 0
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
 from pgsr.cli import spread_lists
 from tests.helpers.commands import pgsr
+from tests.helpers.processes import run_python
 
 FORBIDDEN = ("scipy", "pyarrow", "pandas", "pulp", "networkx", "numpy", "msgspec")
 
@@ -203,5 +202,4 @@ def test_lists_after_one_option():
 def test_help_is_light():
     """`pgsr --help` must not load the compiler or a data library."""
     script = f"import sys, pgsr.cli; pgsr.cli.main(['--help']); print([m for m in {FORBIDDEN!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert run_python("-c", script).stdout.splitlines()[-1] == "[]"

@@ -2,14 +2,13 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pgsr.cli import main as pgsr_main
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.processes import run_python
 from topdown.cli import main as topdown_main
 from topdown.practice.synth import synth
 
@@ -52,8 +51,7 @@ def test_every_command_and_snippet_of_the_readme_runs(
         assert code == 0, f"{line}\n{capsys.readouterr().err}"
     snippets = [block for kind, block in BLOCKS if kind == "python" and "generate(" not in block]
     for snippet in snippets:
-        done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, timeout=240)
-        assert done.returncode == 0, done.stderr.decode()
+        run_python("-c", snippet, timeout=240)
 
 
 @pytest.mark.slow
@@ -62,6 +60,5 @@ def test_the_library_snippet_of_the_readme_runs(tmp_path: Path) -> None:
     synth(tmp_path, people=1_000, seed=5)
     with_ledger(tmp_path / "run.toml")
     snippet = next(block for kind, block in BLOCKS if kind == "python" and "generate(" in block)
-    done = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, timeout=120)
-    assert done.returncode == 0, done.stderr.decode()
+    run_python("-c", snippet, cwd=tmp_path, timeout=120)
     assert (tmp_path / "from-python" / "manifest.json").is_file()

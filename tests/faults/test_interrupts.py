@@ -22,6 +22,7 @@ from tests.corpus.test_corpus import GROUPS, HIERARCHY, PGSR_RUN
 from tests.helpers.depth import repeats
 from tests.helpers.killed import trials
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.processes import run_python
 from tests.helpers.runs import write_census
 from tests.helpers.stopped import wait_until_handled
 from topdown.practice.synth import synth
@@ -30,20 +31,10 @@ from topdown.process import STOP_SIGNALS
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST = {"select": 2.0, "generate": 6.0}
+OUT = ("--out", "out", "--yes")
 COMMANDS = {
-    "select": (
-        "select",
-        "frequent",
-        "run.toml",
-        "--query",
-        "sex",
-        "--epsilon",
-        "1/2",
-        "--out",
-        "out",
-        "--yes",
-    ),
-    "generate": ("generate", "run.toml", "--out", "out", "--yes", "--workers", "2"),
+    "select": ("select", "frequent", "run.toml", "--query", "sex", "--epsilon", "1/2", *OUT),
+    "generate": ("generate", "run.toml", *OUT, "--workers", "2"),
 }
 
 
@@ -101,12 +92,8 @@ def test_a_stop_says_what_is_spent_and_the_next_run_ends(census: Path, tmp_path:
         if code:
             begun = (folder / "out").is_dir() and any((folder / "out").iterdir())
             again = [*COMMANDS[command], *(["--resume"] if begun else [])]
-            done = subprocess.run(
-                [sys.executable, "-m", "topdown.cli", *again, "-q"],
-                cwd=folder, capture_output=True, text=True, check=False,
-                env=os.environ | {"PYTHONPATH": str(ROOT)},
-            )  # fmt: skip
-            assert done.returncode == 0, (number, done.stderr)
+            here = os.environ | {"PYTHONPATH": str(ROOT)}
+            run_python("-m", "topdown.cli", *again, "-q", cwd=folder, env=here)
         assert len(read_ledger(ledger).charges) == 1
 
 
@@ -160,15 +147,8 @@ def run(tmp_path: Path) -> Path:
 
 def start_together(run: Path, outs: list[Path]) -> list[str]:
     """Start one measurement for each folder at the same moment; return how each ended."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", MEASURE, str(run), str(out)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for out in outs
-    ]
+    command = [sys.executable, "-c", MEASURE, str(run)]
+    processes = [subprocess.Popen([*command, str(out)], **PIPES) for out in outs]
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -243,11 +223,8 @@ def test_a_folder_that_may_not_be_written(command, locked):
     environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": str(locked)}
     program, *arguments = command
     before = _entries(locked)
-    ended = subprocess.run(
-        [sys.executable, "-m", f"{program}.cli", *arguments, "--json"],
-        cwd=locked, env=environment, capture_output=True, text=True, timeout=120,
-        preexec_fn=_no_override,
-    )  # fmt: skip
+    how = {"cwd": locked, "env": environment, "timeout": 120, "preexec_fn": _no_override}
+    ended = run_python("-m", f"{program}.cli", *arguments, "--json", ok=False, **how)
     assert (ended.returncode, json.loads(ended.stdout)["type"]) == (2, "topdown.error"), ended
     assert "Traceback" not in ended.stderr
     assert before == _entries(locked)

@@ -1,8 +1,6 @@
 """The real process, really killed: resume keeps whole parts, charges torn ones, and always ends."""
 
 import os
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import pytest
 
 from tests.helpers.killed import trials
 from tests.helpers.ledgers import with_ledger
+from tests.helpers.processes import run_python
 from tests.helpers.runs import write_census
 from topdown.measure import ledger_location
 from topdown.plan import prepare
@@ -68,9 +67,7 @@ def test_a_run_is_refused_while_another_holds_the_ledger(census):
     code += "from topdown.plan.preparation import prepare; p = Path(sys.argv[1]); "
     code += "measure(prepare(p / 'run.toml'), p / 'out')"
     with open_ledger(ledger_location(prepare(census / "run.toml"))):
-        out = subprocess.run(
-            [sys.executable, "-c", code, str(census)], capture_output=True, text=True, timeout=240
-        )
+        out = run_python("-c", code, census, ok=False, timeout=240)
     assert "in use by another run" in out.stderr
     assert not (census / "out").exists()
     assert read_ledger(census / "ledger" / "records.jsonl").charged == {}
@@ -109,8 +106,7 @@ def test_a_file_that_cannot_grow_leaves_no_commit(census, what, code, attempts):
     """When the disk fills while a part or its record is written, nothing may look finished; the way on is said."""
 
     def run(full: str) -> str:
-        command = [sys.executable, "-c", FULL, str(census), full]
-        out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+        out = run_python("-c", FULL, census, full, timeout=240)
         assert out.stderr == ""
         return out.stdout
 

@@ -1,8 +1,6 @@
 """What grows and what does not: memory with cells that have records, time with the children of one parent."""
 
 import gzip
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ import pytest
 
 from bench.bench_wide_split import measure
 from tests.helpers.ledgers import n_intents, with_ledger
+from tests.helpers.processes import run_python
 from topdown.practice.synth import synth
 
 MB = 10**6
@@ -73,10 +72,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(script: str, *arguments: object) -> str:
     """Run a script in a process of its own; return what it says."""
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2_000:]
-    return done.stdout
+    return run_python("-c", script, *arguments).stdout
 
 
 def test_three_million_records_are_measured_in_little_memory(three: Path) -> None:

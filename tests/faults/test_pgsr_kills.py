@@ -4,8 +4,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +17,7 @@ from pgsr.releasing import run_release
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, change_limits, released
 from tests.helpers.killed import trials
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
+from tests.helpers.processes import run_python
 from topdown.privacy.ledger import Disk, LedgerLocation, Limits, create_ledger, read_book, read_ledger
 from topdown.progress import silent
 
@@ -72,11 +71,8 @@ def test_killed_at_every_step(tmp_path, mode):
     check(trials(KILLER, tmp_path, mode, "1", "1"))
 
 
-LEDGER, OUT, ROOM = (
-    Path("/room-of-a-model/ledger.jsonl"),
-    Path("/out-of-a-model"),
-    Path("/records-of-a-model"),
-)
+LEDGER, OUT = Path("/room-of-a-model/ledger.jsonl"), Path("/out-of-a-model")
+ROOM = Path("/records-of-a-model")
 
 
 @pytest.fixture(scope="module")
@@ -253,10 +249,8 @@ def test_a_stopped_process_says_what_is_spent(tmp_path, capsys, number):
         'groups = "groups.csv"\nhierarchy = "hierarchy.csv"\nsizes = 4\nepsilon = "1/2"\nout = "out"\n'
     )
     assert main(["ledger", "new", str(run), "-q"]) == 0
-    ended = subprocess.run(
-        [sys.executable, "-c", STOPPED_AT_A_PART, str(int(number)), "release", str(run), "--yes", "--json"],
-        capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    words, here = ("release", run, "--yes", "--json"), os.environ | {"PYTHONPATH": str(ROOT)}
+    ended = run_python("-c", STOPPED_AT_A_PART, int(number), *words, ok=False, env=here)
     document = json.loads(ended.stdout)
     assert (ended.returncode, document["code"], document["exit_code"]) == (130, "X130", 130)
     assert ["this run spent", "epsilon 1/2; finished noise is kept: go on with --resume"] in document[

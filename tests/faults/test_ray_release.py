@@ -16,6 +16,7 @@ import pytest
 from tests.faults.test_generate_kills import census, copy_of, finish, hashes, start
 from tests.helpers.cluster import needs_ray
 from tests.helpers.nodes import ROOT, kill, node
+from tests.helpers.processes import run_python
 
 __all__ = ["census"]
 pytestmark = [pytest.mark.slow, needs_ray]
@@ -105,9 +106,7 @@ def test_ray_runs_with_the_environment_we_set(tmp_path: Path) -> None:
         "                print((name / 'environ').read_bytes().replace(b'\\0', b'\\n').decode())\n"
         "        except OSError:\n            pass\n"
     )
-    said = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
-    )
+    said = run_python("-c", code, tmp_path)
     assert "RAY_USAGE_STATS_ENABLED=0" in said.stdout.splitlines()
 
 
@@ -132,13 +131,8 @@ def test_an_open_cluster_gets_nothing(tmp_path: Path) -> None:
             "try:\n    with connected(Path(sys.argv[1]), print):\n        pass\n"
             "except ConfigError as error:\n    print(error.code, error)\n"
         )
-        said = subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path)],
-            env=dict(os.environ) | {"RAY_ADDRESS": found[1], "RAY_AUTH_TOKEN": "0" * 64},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        other = os.environ | {"RAY_ADDRESS": found[1], "RAY_AUTH_TOKEN": "0" * 64}
+        said = run_python("-c", code, tmp_path, env=other)
         assert said.stdout.startswith("C231")
 
 

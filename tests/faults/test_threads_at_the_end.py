@@ -1,11 +1,11 @@
 """No thread of Arrow's is left when a program ends: one that waits for Python then aborts it, after its release."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.helpers.processes import run_python
 
 LOOK = """
 import os, sys
@@ -25,20 +25,16 @@ def test_a_release_ends_without_threads(package: str, tmp_path: Path) -> None:
     """Arrow's allocator has one of its own, which never asks for Python."""
 
     def run(*command: str) -> str:
-        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-        )
-        return done.stdout
+        return run_python(*command, cwd=tmp_path, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"}).stdout
 
-    program = (sys.executable, "-m", f"{package}.cli")
+    program = ("-m", f"{package}.cli")
     if package == "pgsr":
         run(*program, "synth", "--shape", "tiny", "--out", "made")
         run(*program, "ledger", "new", "made/run.toml")
     else:
         run(*program, "synth", "--people", "3000", "--out", "made")
-    before = int(run(sys.executable, "-c", "import os, pyarrow; print(len(os.listdir('/proc/self/task')))"))
+    before = int(run("-c", "import os, pyarrow; print(len(os.listdir('/proc/self/task')))"))
     command, run_file, *options = RUNS[package]
     look = LOOK.format(package=package)
-    after = run(sys.executable, "-c", look, command, f"made/{run_file}", *options).split()[-1]
+    after = run("-c", look, command, f"made/{run_file}", *options).split()[-1]
     assert int(after) == before

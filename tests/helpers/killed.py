@@ -5,12 +5,11 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.processes import run_python
 from topdown.measure import create_run_ledger
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,14 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def trials(killer: Path, *arguments: object) -> list[dict]:
     """Run a program that prints one JSON line a trial, and nothing else; return the trials."""
-    out = subprocess.run(
-        [sys.executable, str(killer), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=580,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    assert (out.returncode, out.stderr) == (0, "")
+    out = run_python(killer, *arguments, timeout=580, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert out.stderr == ""
     return [json.loads(line) for line in out.stdout.splitlines()]
 
 

@@ -4,10 +4,10 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
+from tests.helpers.processes import run_python
 from topdown.process import STOP_SIGNALS
 
 _HOOK = """
@@ -49,17 +49,13 @@ def stopped_at_import(
         "STOPPED": str(stopped),
         "STOP_BY": str(int(number)),
     }
-    return subprocess.run(
-        [sys.executable, "-m", f"{program}.cli", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: [
-            signal.signal(each, signal.SIG_DFL) for each in signal.Signals if each in (1, 2, 15)
-        ],
-    )
+    how = {"cwd": folder, "env": environment, "preexec_fn": _as_in_a_terminal}
+    return run_python("-m", f"{program}.cli", *arguments, ok=False, **how)
+
+
+def _as_in_a_terminal() -> None:
+    for each in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
 
 
 def wait_until_handled(process: subprocess.Popen) -> None:

@@ -1,7 +1,5 @@
 """Parquet files: dictionaries are written as texts are; damaged footers are a finding, never the end of the process."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.helpers.processes import run_python
 from topdown.inputs import parquet_bytes
 from topdown.verify import describes_every_column
 
@@ -66,13 +65,7 @@ def test_a_column_of_numbered_texts_becomes_the_file_of_its_texts(index, rows, t
 def test_no_damage_ends_the_process(bits, tmp_path):
     """One bit of a footer made Arrow abort: no check ran, and the verifier said nothing at all."""
     path = write(tmp_path / "t.parquet")
-    done = subprocess.run(
-        [sys.executable, "-c", TURNED, str(path), *bits], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout.split("\n")[-2]) == (0, "whole"), (
-        done.stdout[-20:],
-        done.stderr[-900:],
-    )
+    assert run_python("-c", TURNED, path, *bits).stdout.split("\n")[-2] == "whole"
 
 
 def test_a_whole_footer_describes_every_column(tmp_path):
@@ -113,7 +106,5 @@ print(rows, len(os.listdir("/proc/self/task")) - before)
 def test_reading_starts_no_thread(how, tmp_path):
     """A thread of Arrow's dropped Python's bytes while Python ended: one verify in ten died after a good answer."""
     path = write(tmp_path / "t.parquet")
-    done = subprocess.run(
-        [sys.executable, "-c", THREADS, str(path), how], capture_output=True, text=True, check=False
-    )
+    done = run_python("-c", THREADS, path, how, ok=False)
     assert done.stdout.split() == ["2", "0"], done.stderr

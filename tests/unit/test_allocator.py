@@ -1,11 +1,10 @@
 """Memory: where Arrow takes it from, and what is looked through at the end, in our programs and in those of others."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
+from tests.helpers.processes import run_python
 from topdown.workers import workers_with
 
 CHOSEN = "ARROW_DEFAULT_MEMORY_POOL"
@@ -16,10 +15,7 @@ COMMAND = "from topdown.cli import main; main(['explain', 'D001', '-q']); "
 def said(code: str, chosen: str | None) -> str:
     """Return the last word of a program."""
     environment = {k: v for k, v in os.environ.items() if k != CHOSEN} | ({CHOSEN: chosen} if chosen else {})
-    run = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    return run.stdout.split()[-1]
+    return run_python("-c", code, env=environment).stdout.split()[-1]
 
 
 def backend(_: None, __: int) -> str:

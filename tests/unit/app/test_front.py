@@ -3,8 +3,6 @@
 import doctest
 import inspect
 import pydoc
-import subprocess
-import sys
 import typing
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -14,6 +12,7 @@ import pytest
 import pgsr
 import topdown
 from tests.helpers.extension import make_land
+from tests.helpers.processes import run_python
 
 MOST_NAMES = 35
 HEAVY = {"numpy", "pyarrow", "pandas", "scipy", "click", "msgspec"}
@@ -26,9 +25,7 @@ print(type(topdown.plan).__name__)
 
 
 def _python(code: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    return run_python("-c", code, timeout=240).stdout.split()
 
 
 def test_the_front_is_small():

@@ -3,8 +3,6 @@
 import ast
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from examples import private_coordinate_descent as descent
 from examples import private_naive_bayes as bayes
 from examples.learning_noise import CELLS, DELTA, KINDS, draw, mean_loss
+from tests.helpers.processes import run_python
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -83,13 +82,7 @@ def test_the_examples_run_as_their_first_lines_say() -> None:
     for name in ("private_naive_bayes", "private_coordinate_descent"):
         text = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
         assert f"`python -m examples.{name}`" in text
-    ran = subprocess.run(
-        [sys.executable, "-m", "examples.private_naive_bayes"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    ran = run_python("-m", "examples.private_naive_bayes", cwd=ROOT)
     assert "promises nothing" in ran.stdout
 
 

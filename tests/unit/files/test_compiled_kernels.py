@@ -2,12 +2,12 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from build_kernels import build, compiled_file
+from tests.helpers.processes import run_python
 from topdown.resources import KERNELS, report_slow_kernels
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,9 +21,7 @@ report_slow_kernels("topdown", lambda event: print(event.text))
 
 
 def run(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    return run_python(*command, ok=False, cwd=folder, env=environment)
 
 
 @pytest.fixture

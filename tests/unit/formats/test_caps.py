@@ -5,10 +5,9 @@ import json
 import os
 import re
 import resource
-import subprocess
-import sys
 import tracemalloc
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 from msgspec import Struct
 
 from tests.helpers.policies import exact
+from tests.helpers.processes import run_python
 from tests.helpers.small_release import make_context
 from tests.helpers.solved import toy_run
 from topdown.app import (
@@ -208,32 +208,18 @@ def test_the_limit_of_a_process_counts():
     script = "from topdown.app.resource_needs import allowed_bytes; print(allowed_bytes())"
     limit = 3_000_000_000
     assert allowed_bytes() > 0
-    found = subprocess.run(
-        [sys.executable, "-c", script],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-    )
-    assert int(found.stdout) <= limit
+    limited = partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
+    assert int(run_python("-c", script, preexec_fn=limited, cwd=ROOT).stdout) <= limit
 
 
 @pytest.mark.parametrize("limit", [100_000_000, 400_000_000])
 def test_too_little_memory_for_the_libraries_is_named_at_once(limit):
     """OpenBLAS ended the process without a word of ours under 100 MB, and asked for memory without an end under 400."""
-    found = {
-        words: subprocess.run(
-            [sys.executable, "-m", "topdown.cli", *words],
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            timeout=240,
-        )
+    limited = partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
+    refused, explained = (
+        run_python("-m", "topdown.cli", *words, ok=False, preexec_fn=limited, cwd=ROOT, timeout=240)
         for words in (("plan", "run.toml", "--json"), ("explain", "X131"))
-    }
-    refused, explained = found.values()
+    )
     assert (refused.returncode, json.loads(refused.stdout)["code"]) == (4, "X131")
     assert "OpenBLAS" not in refused.stderr
     assert (explained.returncode, "ulimit -v" in explained.stdout) == (0, True)

@@ -4,12 +4,11 @@ import copy
 import inspect
 import os
 import pickle
-import subprocess
-import sys
 import threading
 
 import pytest
 
+from tests.helpers.processes import run_python
 from topdown.errors import InternalError
 from topdown.privacy import AesBits, SimulationBits, bits
 
@@ -176,8 +175,7 @@ print('distinct')
 def test_forked_children_draw_other_bits(condition: str) -> None:
     """Worker processes that inherit the key would give two areas the same noise."""
     script = FORK_SCRIPT.replace("CONDITION", condition)
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout) == (0, "distinct\n"), run.stderr
+    assert run_python("-c", script).stdout == "distinct\n"
 
 
 def test_threads_have_keys_of_their_own() -> None:

@@ -1,7 +1,5 @@
 """What a Ray cluster is refused for before anything is spent, and what is said of a lost worker."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import pytest
 
 from tests.helpers.cluster import HAS_RAY
 from tests.helpers.failing import fails_with
+from tests.helpers.processes import run_python
 from topdown.errors import ConfigError, InternalError
 from topdown.workers import (
     MOST_AGAIN,
@@ -77,8 +76,7 @@ def test_other_machines_are_refused_by_name(tmp_path: Path) -> None:
 def test_importing_the_package_imports_no_ray() -> None:
     """Ray starts threads and reads its environment when it is imported, wanted or not."""
     code = "import sys, topdown, topdown.app.pipeline, topdown.workers.ray; print('ray' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert run_python("-c", code).stdout == "False\n"
 
 
 DIED = (  # as Ray 2.60 says it
