@@ -267,7 +267,7 @@ def _added_up(groups: Sequence[Group], tilt: float, step: float, points: int) ->
 
 def _square(groups: Sequence[Group]) -> float:
     """Return the square of the deviation of the losses; shift 0: see `_one_count`."""
-    return sum(float(n * (s * s or 1) / v) for v, s, n in groups)
+    return sum(n * (s * s or 1) / float(v) for v, s, n in groups)
 
 
 def _is_smooth(variance: Fraction, count: int) -> bool:
@@ -300,8 +300,8 @@ def _one_count(
     # of the upper point, so that both neighbours keep their probability
     share = np.expm1(below) / math.expm1(-step)
     line = np.zeros(points)
-    line += np.bincount(at, mass * (1 - share) * np.exp(tilt * below), points)
-    line += np.bincount((at + 1) % points, mass * share * np.exp(tilt * (below + step)), points)
+    np.add.at(line, at, mass * (1 - share) * np.exp(tilt * below))
+    np.add.at(line, (at + 1) % points, mass * share * np.exp(tilt * (below + step)))
     return line, log, float((mass * loss).sum())
 
 
