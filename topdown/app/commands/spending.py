@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -104,6 +105,7 @@ def spending_run(
         TopdownError: what can be refused before anybody is asked, and what `ask_approval` refuses.
     """
     app.check_start(planned, spending.out, resume=spending.resume, final=spending.final, go_on=go_on)
+    gc.freeze()  # all libraries are there, and stay: cycles of garbage are not looked for among their objects
     prepared = planned.prepared
     log = None if log_file is None else open_log(log_file, prepared.needed)
     ask_approval(screen, prepared, spending)
