@@ -200,8 +200,7 @@ def test_lists_have_the_lengths_that_reading_finds() -> None:
         lists = pq.read_table(io.BytesIO(data))["answers"]
         for lengths in (true, *wrong):
             same = [len(answers) for answers in lists.to_pylist()] == lengths
-            found = has_lengths(io.BytesIO(chunk), len(chunk), np.array(lengths, dtype=np.int64))
-            assert found == same
+            assert has_lengths(io.BytesIO(chunk), len(chunk), np.array(lengths)) == same
     assert not has_lengths(io.BytesIO(2 * chunk), 2 * len(chunk), np.array(true, dtype=np.int64))
 
 

@@ -29,7 +29,6 @@ LIST_OF_ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 IS_COMPILED = not str(kernels_packing.__file__).endswith(".py")
 """Whether this is faster than writing the file again."""
 
-_MOST_HEADER_BYTES = 256  # of a page's header without statistics
 _MOST_PAGE_BYTES = 1 << 20  # of packed numbers, at which Arrow begins another page
 _GROUPS, _COLUMNS, _META = (4, LIST), (1, LIST), (3, STRUCT)  # of a footer, a row group, a column chunk
 _UNPACKED, _PACKED, _FIRST_PAGE, _DICTIONARY_PAGE = (6, 6), (7, 6), (9, 6), (11, 6)  # of a column's metadata
@@ -101,20 +100,16 @@ def has_due_bytes(
 def has_lengths(chunk: BinaryIO, size: int, lengths: Ints) -> bool:
     """Tell whether the lists of a column chunk that is one page have these lengths, whatever is in them.
 
-    Args:
-        chunk: a file at the chunk's first byte; only its lengths are read. size: bytes of the chunk.
+    Of the chunk's `size` bytes, at which the file stands, the header and the lengths are read.
     """
     template = _of_zeros(lengths.tobytes())
     if template is None:
         return False
-    head = chunk.read(min(size, _MOST_HEADER_BYTES + len(template.levels)))
-    reader = ThriftReader(head)
+    reader = ThriftReader(head := chunk.read(min(size, 256 + len(template.levels))))  # headers take fewer
     header = reader.struct(0)
-    return (
-        header[_PAGE_VALUES] == template.header[_PAGE_VALUES]
-        and size - reader.n_read == signed(header[_PAGE_PACKED])
-        and head.startswith(template.levels, reader.n_read)
-    )
+    same = header[_PAGE_VALUES] == template.header[_PAGE_VALUES]
+    is_one = size - reader.n_read == signed(header[_PAGE_PACKED])
+    return same and is_one and head.startswith(template.levels, reader.n_read)
 
 
 def _written(

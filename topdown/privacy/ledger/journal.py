@@ -102,8 +102,7 @@ class Journal:
             if match and int(match[2]) == seq:
                 path = self.folder / part.level / name
                 if path not in self._whole:
-                    data = self._disk.read(path) or b""
-                    if hashlib.sha256(data).hexdigest() != match[3]:
+                    if hashlib.sha256(self._disk.read(path) or b"").hexdigest() != match[3]:
                         continue
                     self._whole.add(path)
                 return path, match[3]
