@@ -108,12 +108,12 @@ def _report_rows(
     number: str = "V113",
 ) -> None:
     for row in out.failures(np.flatnonzero(rows), 1):
-        code, answer = _named(session, at, int(at.table.key[row]))
+        code, answer = _in_words(session, at, int(at.table.key[row]))
         values = ("", "") if shown is None else (str(shown[0][row]), str(shown[1][row]))
         out.kept.append(Finding(number, f"{answer}: {text}", at.table.path, row + 1, code, *values))
 
 
-def _named(session: Session, at: _PlacedTable, key: int) -> tuple[str, str]:
+def _in_words(session: Session, at: _PlacedTable, key: int) -> tuple[str, str]:
     """Return the area of an answer, and both in words."""
     code = session.tree.code(at.level, key // at.query.n_answers)
     return code, f"{at.query.name} of {code} ({answer_label(at.query, key % at.query.n_answers)})"
@@ -125,7 +125,7 @@ def _check_listed_rows(session: Session, out: Findings, at: _PlacedTable) -> Non
         return
     wanted = session.possible_answers.keys(at.query, at.level)
     for key in out.failures(np.setdiff1d(wanted, at.table.key, assume_unique=True), 1):
-        code, answer = _named(session, at, key)
+        code, answer = _in_words(session, at, key)
         out.kept.append(Finding("V113", f"{answer} has no row", at.table.path, None, code))
     _report_rows(session, out, at, ~np.isin(at.table.key, wanted), "public facts close this answer")
 
