@@ -68,15 +68,8 @@ def _generate(run: str, out: str, *more: str) -> Move:
 
 def _killed(step: int) -> Move:
     def act(world: World) -> None:
-        run = (
-            "generate",
-            world.office / "first.toml",
-            "--out",
-            world.releases / "first",
-            "--yes",
-            "--workers",
-            1,
-        )
+        out = ("--out", world.releases / "first", "--yes", "--workers", 1)
+        run = ("generate", world.office / "first.toml", *out)
         is_killed(lambda: topdown(*run), step)
 
     return Move(f"generate first, killed at step {step}", _lacks("first"), act)
@@ -139,11 +132,8 @@ def _begin_elsewhere(world: World) -> Said:
     ]
     world.write_run(run, "third", *places)
     made = topdown("ledger", "new", run)
-    return (
-        made
-        if made.code
-        else topdown("generate", run, "--out", world.releases / "third", "--yes", "--workers", 1)
-    )
+    release = ("generate", run, "--out", world.releases / "third", "--yes", "--workers", 1)
+    return made if made.code else topdown(*release)
 
 
 def _note_removed(world: World, data_set: str) -> None:
@@ -321,12 +311,8 @@ def _is_raised(world: World) -> bool:
 def _raise_limits(world: World) -> None:
     """Edit what no command keeps: every run file of the office allows thirty times as much."""
     for run in world.office.glob("*.toml"):
-        text = re.sub(
-            r'^(rho_limit|epsilon_limit) = "[^"]*"$',
-            rf'\1 = "{RAISED_LIMIT}"',
-            run.read_text(),
-            flags=re.MULTILINE,
-        )
+        raised = rf'\1 = "{RAISED_LIMIT}"'
+        text = re.sub(r'(?m)^(rho_limit|epsilon_limit) = "[^"]*"$', raised, run.read_text())
         run.write_text(RAISED + text)
 
 

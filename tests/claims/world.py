@@ -175,14 +175,9 @@ class World:
         self.former.parent.mkdir(exist_ok=True)
         lines = self.former.read_bytes().splitlines() if self.former.exists() else []
         if not lines:
-            first = {
-                "kind": "open",
-                "version": 2,
-                "ledger": FORMER_ID,
-                "data_set": "people",
-                "unit": "person",
-            }
-            lines.append(_sealed(first | {"neighbours": "bounded", "loss_name": "rho"}, lines))
+            first = {"kind": "open", "version": 2, "ledger": FORMER_ID, "data_set": "people"}
+            counted = {"unit": "person", "neighbours": "bounded", "loss_name": "rho"}
+            lines.append(_sealed(first | counted, lines))
         lines.append(_sealed(_former_intent(len(lines)), lines))
         self.former.write_bytes(b"".join(line + b"\n" for line in lines))
         witness = {"type": "topdown.ledger_witness", "version": 1, "ledger": FORMER_ID, "records": len(lines)}

@@ -1,6 +1,7 @@
 """The toy land that is attacked: four blocks in two counties, its release, and an extension of that."""
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from tests.helpers import attacked
@@ -18,26 +19,18 @@ FACTS = {
     "armies": (1, 0),
     "navies": (0,),
 }
+SEXES = ("female", "male")
 PEOPLE = (
     "geocode,dwelling,sex,age,count",
-    *(
-        f"{c},home,{s},{a},6"
-        for c in TOY_BLOCKS
-        for s in ("female", "male")
-        for a in ("0_17", "18_64", "65_plus")
-    ),
+    *(f"{c},home,{s},{a},6" for c, s, a in product(TOY_BLOCKS, SEXES, ("0_17", "18_64", "65_plus"))),
     "111,dormitory,female,18_64,9",
     "112,dormitory,male,65_plus,9",
     "111,barracks,male,18_64,9",
 )
+YEARS = ("10_17", "30_64", "65_79")
 IN_DETAIL = (
     "geocode,kind,job,sex,years,count",
-    *(
-        f"{c},with_others,none,{s},{a},6"
-        for c in TOY_BLOCKS
-        for s in ("female", "male")
-        for a in ("10_17", "30_64", "65_79")
-    ),
+    *(f"{c},with_others,none,{s},{a},6" for c, s, a in product(TOY_BLOCKS, SEXES, YEARS)),
     "111,college,none,female,18_29,9",
     "112,nurses,none,male,80_plus,9",
     "111,army,none,male,18_29,9",

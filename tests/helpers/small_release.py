@@ -282,17 +282,8 @@ def write_solve(
     release: Path, context: PublicContext, leaves: Histogram | None = None, **changes: object
 ) -> None:
     """Write solve.json: everything solved, residuals tiny; without leaves the one before names the records."""
-    numbers = {
-        "n_splits": 1,
-        "n_problems": 1,
-        "n_variables": 18,
-        "n_unconverged": 0,
-        "max_iterations": 40,
-        "max_kkt_residual_persons": 1.5e-7,
-        "n_roundings": 1,
-        "n_roundings_optimal": 1,
-        "n_milp": 0,
-    }
+    numbers = {"n_splits": 1, "n_problems": 1, "n_variables": 18, "n_unconverged": 0, "max_iterations": 40}
+    numbers |= {"max_kkt_residual_persons": 1.5e-7, "n_roundings": 1, "n_roundings_optimal": 1, "n_milp": 0}
     path = release / "solve.json"
     before = json.loads(path.read_text(encoding="utf-8")) if leaves is None else {}
     levels = [{"level": level.name} | numbers | changes for level in context.plan.levels]
@@ -323,14 +314,10 @@ def reseal(release: Path) -> None:
     """Rewrite manifest.json over the files as they are now, as somebody would who hides a change."""
     paths = sorted(p.relative_to(release).as_posix() for p in release.rglob("*") if p.is_file())
     paths.remove("manifest.json")
-    files = [
-        {
-            "path": path,
-            "bytes": (release / path).stat().st_size,
-            "sha256": hashlib.sha256((release / path).read_bytes()).hexdigest(),
-        }
-        for path in paths
-    ]
+    files = []
+    for path in paths:
+        held = (release / path).read_bytes()
+        files.append({"path": path, "bytes": len(held), "sha256": hashlib.sha256(held).hexdigest()})
     document = json.loads((release / "manifest.json").read_text(encoding="utf-8")) | {"files": files}
     write_canonical(release / "manifest.json", document)
 

@@ -467,28 +467,16 @@ def model1_by_flow(tree: Tree, noisy: object, total: int) -> tuple[Ints, int | F
     graph = nx.MultiDiGraph()
     graph.add_node("groups", demand=-total)
     graph.add_node("sink", demand=total)
-    for s in range(len(a)):
-        for g in range(tree.n_nodes):
-            above = "groups" if g == 0 else (s, int(tree.parent[g]))
-            for k in range(total):
-                graph.add_edge(above, (s, g), key=k, capacity=1, weight=2 * k + 1 - 2 * int(a[s, g]))
-            if g >= tree.n_inner:
-                graph.add_edge((s, g), "sink", capacity=total, weight=0)
+    above = {(s, g): (s, int(tree.parent[g])) if g else "groups" for s, g in np.ndindex(a.shape)}
+    for (s, g), source in above.items():
+        for k in range(total):
+            graph.add_edge(source, (s, g), key=k, capacity=1, weight=2 * k + 1 - 2 * int(a[s, g]))
+        if g >= tree.n_inner:
+            graph.add_edge((s, g), "sink", capacity=total, weight=0)
     _, flow = nx.network_simplex(graph)
-    counts = (
-        np.array(
-            [
-                [
-                    sum(flow["groups" if g == 0 else (s, int(tree.parent[g]))][s, g].values())
-                    for g in range(tree.n_nodes)
-                ]
-                for s in range(len(a))
-            ],
-            dtype=np.int64,
-        ).reshape(a.shape)
-        if total
-        else np.zeros_like(a)
-    )
+    counts = np.zeros_like(a)
+    for place, source in above.items() if total else ():
+        counts[place] = sum(flow[source][place].values())
     return counts, squared_cost(np.ones(1, dtype=np.int64), counts - a, 1)
 
 

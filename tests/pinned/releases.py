@@ -178,7 +178,7 @@ def odd(folder: Path) -> None:
             topdown("generate", made, "--out", folder / f"{seed}", *QUIET)
 
 
-def chosen(folder: Path) -> None:
+def choices(folder: Path) -> None:
     """Make one choice of each kind."""
     made = write_census(
         folder / "in", edit=lambda text: text.replace('rho_limit = "100"', 'rho_limit = "1000"')
@@ -220,19 +220,8 @@ def group_sizes(folder: Path) -> None:
 
 
 SLOW = ("tuned", "pl94")  # most of a minute each: made when asked for by name, and by `make test-slow`
-KINDS = {
-    "plain": plain,
-    "policies": policies,
-    "estimates": estimates,
-    "tuned": tuned,
-    "sections": sections,
-    "extensions": extensions,
-    "pl94": pl94,
-    "practice": practice,
-    "odd": odd,
-    "choices": chosen,
-    "group_sizes": group_sizes,
-}
+ALL = (plain, policies, estimates, tuned, sections, extensions, pl94, practice, odd, choices, group_sizes)
+KINDS = {kind.__name__: kind for kind in ALL}
 
 
 def make(kind: str, folder: Path) -> None:
