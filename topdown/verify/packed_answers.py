@@ -105,7 +105,8 @@ def has_lengths(chunk: BinaryIO, size: int, lengths: Ints) -> bool:
     template = _of_zeros(lengths.tobytes())
     if template is None:
         return False
-    reader = ThriftReader(head := chunk.read(min(size, 256 + len(template.levels))))  # headers take fewer
+    head = chunk.read(min(size, 256 + len(template.levels)))  # a header takes fewer than 256 bytes
+    reader = ThriftReader(head)
     header = reader.struct(0)
     same = header[_PAGE_VALUES] == template.header[_PAGE_VALUES]
     is_one = size - reader.n_read == signed(header[_PAGE_PACKED])
