@@ -10,7 +10,8 @@ import pytest
 
 from tests.helpers.failing import fails_with
 from tests.helpers.folders import files
-from topdown.errors import ConfigError, DataError
+from topdown.errors import CertificateError, ConfigError, DataError
+from topdown.formats import TABLE_VERSIONS
 from topdown.measure import load_records, measure
 from topdown.measure import measurement as measure_module
 from topdown.privacy.ledger import read_ledger
@@ -170,6 +171,18 @@ def test_a_folder_put_back_is_charged_for_what_it_forgot(toy):
         assert len(drawn) <= sum(level in i.covers for i in book.intents.values())
     assert max(map(len, versions.values())) > 1
     assert {"rho": result.loss} == book.charged
+
+
+def test_parts_in_the_form_of_another_version_are_refused_before_more_is_charged(toy, monkeypatch):
+    """A run that an older version began was charged again and drawn to its end, and then could not be solved."""
+    out = toy.folder / "out"
+    with monkeypatch.context() as patch:
+        patch.setitem(TABLE_VERSIONS, "topdown.measurements", "1")
+        prepared = begun(toy, out)
+    before = toy.ledger.read_bytes()
+    with fails_with("V020", CertificateError, match="another version"):
+        measure(prepared, out)
+    assert toy.ledger.read_bytes() == before
 
 
 def test_what_fails_of_exact_statistics_fails_before_the_charge(toy):
