@@ -271,7 +271,7 @@ def exchange_gain(noisy: IntTable, w: Ints, first_child: Ints, counts: IntTable)
         dearest = max(dearest, take[0])
     if dearest > NO_UNIT:
         best = max(best, dearest - cheapest)
-    return best, checks + 1
+    return int(best), checks + 1  # of NumPy where this source runs, which JSON does not write
 
 
 class Pool:
