@@ -39,9 +39,10 @@ def test_every_code_in_the_tree_has_a_page(name):
     assert {code: place for code, place in found.items() if code not in known()} == {}
 
 
-def test_pgsr_has_no_idle_pages():
+def test_there_are_no_idle_pages():
     """A page of a code that nobody raises hides topdown's page or describes an error that is gone."""
     assert set(pages(OWN_PAGES)) - set(_codes(pgsr)) == SHARED_PAGES
+    assert set(pages()) - set(_codes(engine)) - set(_codes(pgsr)) == set()
 
 
 def test_pages_are_whole():
