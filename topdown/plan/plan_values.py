@@ -271,8 +271,10 @@ def read_plan(path: Path) -> Plan:
         document = read_json(path, PLAN_BYTES)
         stated = document.pop("plan_hash")
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        kind = type(error).__name__
+        wrong = "is not there" if kind == "FileNotFoundError" else f"is not a plan ({kind})"
         raise ConfigError(
-            f"{path} is not a plan ({type(error).__name__})",
+            f"{path} {wrong}",
             code="C016",
             fix="make it with: topdown plan RUN.toml",
         ) from None
