@@ -44,7 +44,7 @@ def fraction(name: str, value: object) -> Fraction:
 
 
 def _exact(value: object) -> Fraction | None:
-    """Return a number typed as in every document, or None; so small or large a one as no budget is, is none."""
+    """Return a number typed as in every document; None if it is none, or has more digits than a budget may."""
     try:
         exact = rational(str(value), "")
     except (ConfigError, ValueError):

@@ -51,6 +51,7 @@ from pgsr.run_settings import LedgerFile, Plan, Policy, Source, ledger_place, re
 from topdown.arrays import Ints
 from topdown.errors import SPEND_NOTE, ConfigError, DataError, TopdownError
 from topdown.formats import json_bytes
+from topdown.inputs import has_stamps
 from topdown.output_paths import refuse_inside, refuse_needed
 from topdown.privacy.ledger import (
     DIGEST_FILE,
@@ -328,6 +329,9 @@ class _GroupSizes:
     def size(self, part: MeasuredPart) -> PartSize:
         n_cells = self.plan.sizes.n_sizes * self.plan.hierarchy.tree.n_nodes
         return PartSize(n_bytes=2 * BYTES_A_CELL * n_cells)
+
+    def has_form(self, part: MeasuredPart, data: bytes) -> bool:
+        return has_stamps("pgsr.measurements", data, {})
 
     def draw(self, parts: Iterator[MeasuredPart], drawn: Callable[[MeasuredPart], bytes]) -> Generator[bytes]:
         for part in parts:

@@ -271,7 +271,7 @@ def exchange_gain(noisy: IntTable, w: Ints, first_child: Ints, counts: IntTable)
         dearest = max(dearest, take[0])
     if dearest > NO_UNIT:
         best = max(best, dearest - cheapest)
-    return int(best), checks + 1  # of NumPy where this source runs, which JSON does not write
+    return int(best), checks + 1  # where this is not compiled, a NumPy integer, which JSON refuses
 
 
 class Pool:

@@ -14,10 +14,13 @@ from pgsr import Policy, verify
 from pgsr.cli import main
 from pgsr.group_checks import check_folder
 from pgsr.releasing import run_release
+from tests.helpers.failing import fails_with
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, change_limits, released
 from tests.helpers.killed import trials
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
 from tests.helpers.processes import run_python
+from topdown.errors import CertificateError
+from topdown.formats import TABLE_VERSIONS
 from topdown.privacy.ledger import Disk, LedgerLocation, Limits, create_ledger, read_book, read_ledger
 from topdown.progress import silent
 
@@ -196,6 +199,24 @@ def test_without_resume_the_folder_of_a_run_says_what_it_spent(tmp_path):
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     released(GROUPS, REGIONS, "tracking", "1/2", resume=True, **settings)
     assert before == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+
+
+def test_a_level_in_the_form_of_another_version_is_refused_before_more_is_charged(tmp_path, monkeypatch):
+    """A run that an older version began would be charged again for what is missing, and then not be finished."""
+    settings = options(tmp_path)
+
+    def stop(event) -> None:
+        if event.stage == "measure":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setitem(TABLE_VERSIONS, "pgsr.measurements", "0")
+        with pytest.raises(KeyboardInterrupt):
+            released(GROUPS, REGIONS, "tracking", "1/2", report=stop, **settings)
+    before = Path(settings["ledger"]).read_bytes()
+    with fails_with("V020", CertificateError, match="another version"):
+        released(GROUPS, REGIONS, "tracking", "1/2", resume=True, **settings)
+    assert Path(settings["ledger"]).read_bytes() == before
 
 
 def test_a_part_that_was_begun_and_lost_is_charged_again_and_said(tmp_path):

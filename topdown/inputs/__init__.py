@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from topdown.inputs.file_formats import (
         codes_from_arrow,
         codes_to_arrow,
+        has_stamps,
         label_positions,
         parquet_bytes,
         separator_of,

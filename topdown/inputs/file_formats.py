@@ -332,6 +332,16 @@ def parquet_bytes(kind: str, table: pa.Table, stamps: Mapping[str, str], rows: i
     return made.getvalue()
 
 
+def has_stamps(kind: str, data: bytes, stamps: Mapping[str, str]) -> bool:
+    """Tell whether a Parquet file in memory says that it is a table of a kind, of this version, with these stamps."""
+    try:
+        stated = pq.read_metadata(pa.BufferReader(data)).metadata or {}
+    except pa.ArrowException:
+        return False
+    due = {"type": kind, "version": TABLE_VERSIONS[kind], **stamps}
+    return all(stated.get(key.encode()) == value.encode() for key, value in due.items())
+
+
 def write_parquet(
     file: IO[bytes],
     kind: str,

@@ -375,6 +375,10 @@ class _ChoiceWork:
     def size(self, part: MeasuredPart) -> PartSize:
         return PartSize(n_bytes=2 * len(json_bytes(self.asked.document)))  # it names what was asked
 
+    def has_form(self, part: MeasuredPart, data: bytes) -> bool:
+        """Accept every form: a choice is one part, and where that is whole nothing more is charged."""
+        return True
+
     def draw(self, parts: Iterator[MeasuredPart], drawn: Callable[[MeasuredPart], bytes]) -> Generator[bytes]:
         yield from map(self._draw_part, parts)
 

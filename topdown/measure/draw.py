@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import InternalError
-from topdown.formats import TABLE_VERSIONS
-from topdown.inputs import codes_to_arrow, parquet_bytes
+from topdown.inputs import codes_to_arrow, has_stamps, parquet_bytes
 from topdown.measure.confidential import noise_law
 from topdown.model import Counts, Query, Support
 from topdown.plan import LevelPlan, Plan, PublicContext
@@ -324,20 +323,15 @@ def encode_part(context: PublicContext, part: PartPlan, drawn: DrawnAnswers) -> 
     return parquet_bytes("topdown.measurements", table, stamps, part.n_group * n_queries)
 
 
-def has_form(context: PublicContext, part: PartPlan, data: bytes) -> bool:
-    """Tell whether the file of a part has the form that `encode_part` gives it; other versions have other forms."""
-    try:
-        footer = pq.read_metadata(pa.BufferReader(data))
-    except pa.ArrowException:
+def has_form_of_part(context: PublicContext, part: PartPlan, data: bytes) -> bool:
+    """Tell whether the file of a part has the form that `encode_part` gives it."""
+    if not has_stamps("topdown.measurements", data, _part_stamps(context.plan, part)):
         return False
-    kind, stated = "topdown.measurements", footer.metadata or {}
-    due = _part_stamps(context.plan, part) | {"type": kind, "version": TABLE_VERSIONS[kind]}
+    footer = pq.read_metadata(pa.BufferReader(data))
     n_queries = len(context.plan.levels[part.depth].measurements)
     n_rows, at_once = len(part.nodes) * n_queries, part.n_group * n_queries
     groups = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
-    return all(stated.get(key.encode()) == value.encode() for key, value in due.items()) and groups == [
-        min(at_once, n_rows - first) for first in range(0, n_rows, at_once)
-    ]
+    return groups == [min(at_once, n_rows - first) for first in range(0, n_rows, at_once)]
 
 
 def _dictionary_column(index: NDArray[np.generic], labels: list[str] | pa.Array) -> pa.DictionaryArray:

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from topdown.arrays import Ints
-from topdown.errors import CertificateError, ConfigError
+from topdown.errors import ConfigError
 from topdown.inputs import MemoryTable, TableSource
 from topdown.measure.children import draw_in_children
 from topdown.measure.confidential import load_records
@@ -18,7 +18,7 @@ from topdown.measure.draw import (
     PartPlan,
     choose_children,
     encode_part,
-    has_form,
+    has_form_of_part,
     layout_hash,
     level_drawer,
     part_size,
@@ -278,24 +278,9 @@ class _Measurement:
 
     def preflight(self, journal: Journal | None, ledger: Ledger) -> None:
         _refuse_other_plan(self.out, self.prepared.plan)
-        if journal is not None:
-            self._refuse_other_forms(journal, ledger)
         self.try_exact(self.truth.exact)
         self.prepared.context.release_derived()
         write_public_side(self.out, self.prepared, self.disk)
-
-    def _refuse_other_forms(self, journal: Journal, ledger: Ledger) -> None:
-        """Refuse parts that could not be solved once the others are charged and drawn."""
-        for part in self.parts:
-            data = journal.read(part, ledger.book)
-            if data and not has_form(self.prepared.context, self._part_plans[part], data):
-                raise CertificateError(
-                    f"{part.key} in {self.folder} was drawn by another version of topdown, in a form that this one "
-                    "does not read",
-                    code="V020",
-                    file=str(self.folder),
-                    fix="go on with the version that began this run; nothing was charged or drawn now",
-                )
 
     def exact(self) -> bytes:
         return exact_bytes(self.prepared.context, self.truth.exact, self.folder, self.disk)
@@ -307,6 +292,9 @@ class _Measurement:
         plan = self._part_plans[part]
         under_way = self.n_children + 1
         return PartSize(len(plan.nodes), 4 * part_size(self.prepared.context, plan) * under_way)
+
+    def has_form(self, part: MeasuredPart, data: bytes) -> bool:
+        return has_form_of_part(self.prepared.context, self._part_plans[part], data)
 
     def draw(self, parts: Iterator[MeasuredPart], drawn: Callable[[MeasuredPart], bytes]) -> Generator[bytes]:
         drawer = partial(PartDrawer, self.prepared.context, self.truth, self.plans)

@@ -196,7 +196,7 @@ def solve_small_split(
                 missing += by_row[c, a] * (g[c, j] + rho * (z[c, j] - u[c, j]))
             for b in range(k):
                 out[b, j] -= by_group[b, a] * missing
-    return z_array, multipliers, int(taken)  # of NumPy where this source runs, which JSON does not write
+    return z_array, multipliers, int(taken)  # where this is not compiled, a NumPy integer, which JSON refuses
 
 
 def largest_eigenvalue(matrix: FloatTable) -> float:

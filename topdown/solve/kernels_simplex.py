@@ -38,9 +38,8 @@ def network_simplex(
     """
     unlimited: Whole = 1 << 62
     n_arcs, n = tails.shape[0], supplies.shape[0]
-    arcs: IntTableOut = np.empty(
-        (5, n_arcs + n), dtype=np.int64
-    )  # one array: many cost more than small networks
+    # A few tables in place of many arrays, which would cost more than small networks take to solve.
+    arcs: IntTableOut = np.empty((5, n_arcs + n), dtype=np.int64)
     tail: IntsOut = arcs[0]
     head: IntsOut = arcs[1]
     room: IntsOut = arcs[2]

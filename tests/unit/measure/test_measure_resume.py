@@ -12,7 +12,7 @@ from tests.helpers.failing import fails_with
 from tests.helpers.folders import files
 from topdown.errors import CertificateError, ConfigError, DataError
 from topdown.formats import TABLE_VERSIONS
-from topdown.measure import load_records, measure
+from topdown.measure import draw, load_records, measure
 from topdown.measure import measurement as measure_module
 from topdown.privacy.ledger import read_ledger
 from topdown.progress import Event
@@ -20,13 +20,16 @@ from topdown.progress import Event
 pytestmark = pytest.mark.usefixtures("small_parts")
 
 
-def begun(toy, out: Path, **settings):
-    """Prepare a run and stop it after its first part."""
+def begun(toy, out: Path, *, n_nodes: int = 1, **settings):
+    """Prepare a run and stop it after its first part, or once it has drawn so many nodes."""
     prepared = toy.prepare(**settings)
+
+    def stop(event: Event) -> None:
+        if event.stage == "measure" and event.done >= n_nodes:
+            os.kill(os.getpid(), signal.SIGINT)
+
     with pytest.raises(KeyboardInterrupt):
-        measure(
-            prepared, out, lambda e: e.stage == "measure" and os.kill(os.getpid(), signal.SIGINT), again=True
-        )
+        measure(prepared, out, stop, again=True)
     return prepared
 
 
@@ -173,12 +176,20 @@ def test_a_folder_put_back_is_charged_for_what_it_forgot(toy):
     assert {"rho": result.loss} == book.charged
 
 
-def test_parts_in_the_form_of_another_version_are_refused_before_more_is_charged(toy, monkeypatch):
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda patch: patch.setitem(TABLE_VERSIONS, "topdown.measurements", "1"),
+        lambda patch: patch.setattr(draw, "NUMBERS_PER_ROW_GROUP", 1),
+    ],
+    ids=["version", "row groups"],
+)
+def test_parts_in_the_form_of_another_version_are_refused_before_more_is_charged(toy, monkeypatch, change):
     """A run that an older version began was charged again and drawn to its end, and then could not be solved."""
     out = toy.folder / "out"
     with monkeypatch.context() as patch:
-        patch.setitem(TABLE_VERSIONS, "topdown.measurements", "1")
-        prepared = begun(toy, out)
+        change(patch)
+        prepared = begun(toy, out, n_nodes=4)
     before = toy.ledger.read_bytes()
     with fails_with("V020", CertificateError, match="another version"):
         measure(prepared, out)

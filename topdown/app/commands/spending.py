@@ -105,15 +105,16 @@ def spending_run(
         TopdownError: what can be refused before anybody is asked, and what `ask_approval` refuses.
     """
     app.check_start(planned, spending.out, resume=spending.resume, final=spending.final, go_on=go_on)
-    gc.freeze()  # all libraries are there, and stay: cycles of garbage are not looked for among their objects
+    gc.freeze()  # the libraries are loaded, and stay: the garbage collector need not look at their objects
     prepared = planned.prepared
     log = None if log_file is None else open_log(log_file, prepared.needed)
     ask_approval(screen, prepared, spending)
-    before = [app.charged_for(prepared.ledger_path, planned.plan_hash, here=here) for here in (False, True)]
+    before = app.charged_for(prepared.ledger_path, planned.plan_hash)
+    before_here = app.charged_for(prepared.ledger_path, planned.plan_hash, here=True)
     with log or nullcontext(), follow(screen, log) as progress, app.spending(planned):
 
         def said() -> StoppedRun:
-            text, spent = spent_text(prepared, progress.where, *before)
+            text, spent = spent_text(prepared, progress.where, before, before_here)
             if spent == "0":
                 return StoppedRun(text, "run the command again", spent)
             return StoppedRun(text, f"go on with: {go_on}", spent, go_on)
@@ -216,15 +217,15 @@ def check_approval(answer: str, plan_hash: str, look: str = "topdown plan") -> N
         )
 
 
-def spent_text(prepared: PreparedRun, where: str, before: Fraction, here: Fraction) -> tuple[str, str]:
+def spent_text(prepared: PreparedRun, where: str, before: Fraction, before_here: Fraction) -> tuple[str, str]:
     """Say what an interrupted run has spent, by the ledger: a sentence and the exact loss.
 
     Args:
         prepared: the run. where: it was stopped.
-        before: what was charged for its plan before, by anybody. here: by this process.
+        before: what was charged for its plan before, by anybody. before_here: by this process.
     """
     plan = prepared.plan
-    spent = app.charged_for(prepared.ledger_path, plan.plan_hash, here=True) - here
+    spent = app.charged_for(prepared.ledger_path, plan.plan_hash, here=True) - before_here
 
     def loss(spent: Fraction) -> str:
         return figures.loss(plan.loss_name, spent, plan.delta_of(spent))

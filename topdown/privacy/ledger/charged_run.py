@@ -22,7 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
-from topdown.errors import SPEND_NOTE, BudgetError, ConfigError, InternalError
+from topdown.errors import SPEND_NOTE, BudgetError, CertificateError, ConfigError, InternalError
 from topdown.privacy.ledger.book import Book, charged_text, line_hash, read_book
 from topdown.privacy.ledger.durable import REAL_DISK, Disk, disk_errors
 from topdown.privacy.ledger.journal import (
@@ -152,6 +152,9 @@ class ChargedWork(Protocol):
     def size(self, part: MeasuredPart) -> PartSize:
         """Return how large a part is."""
 
+    def has_form(self, part: MeasuredPart, data: bytes) -> bool:
+        """Tell whether the file of a part has the form that `draw` gives it: another version may have begun the run."""
+
     def draw(self, parts: Iterator[MeasuredPart], drawn: Callable[[MeasuredPart], bytes]) -> Generator[bytes]:
         """Yield the files of parts, with fresh noise, in their order.
 
@@ -228,7 +231,8 @@ def run_charged(
         ConfigError: the folder belongs to another plan (C070), is damaged (C071), or holds this run and `resume` is not
             given (C086).
         DataError: the records differ from those of an earlier attempt (D037), or nobody can tell (D039).
-        CertificateError: committed files are missing or altered (V020).
+        CertificateError: committed files are missing or altered, or parts of an earlier attempt have another version's
+            form (V020).
         DataError: D050 the disk is full or may not be written to.
         KeyboardInterrupt: after the parts under way were completed; going on later costs nothing more.
     """
@@ -244,6 +248,8 @@ def run_charged(
         work.open_records()
         with open_ledger(work.location, disk) as ledger:  # until now, another run could write here
             journal = _resumed(work, ledger, disk, again=again, resume=resume)
+            if journal is not None:
+                _refuse_other_forms(work, journal, ledger.book)
             work.preflight(journal, ledger)
             disk.make_folder(work.folder)
             journal = journal or start_journal(work.folder, dict(work.binds), disk)
@@ -336,6 +342,20 @@ def _resumed(work: ChargedWork, ledger: Ledger, disk: Disk, *, again: bool, resu
         details=(("that run spent", spent or "nothing yet"),),
         fix="run the same command with --resume: its noise is kept; another folder would spend the budget again",
     )
+
+
+def _refuse_other_forms(work: ChargedWork, journal: Journal, book: Book) -> None:
+    """Refuse to charge and draw what is missing where whole parts are there that could not be used with it (V020)."""
+    for part in work.parts:
+        data = journal.read(part, book)
+        if data and not work.has_form(part, data):
+            raise CertificateError(
+                f"{part.key} in {work.folder} was drawn by another version of topdown, in a form that this one does "
+                "not read",
+                code="V020",
+                file=str(work.folder),
+                fix="go on with the version that began this run; nothing was charged or drawn now",
+            )
 
 
 class _Progress:

@@ -36,8 +36,8 @@ class Combinations:
         """Return the fewest people a set of groups can hold together: those with no other group to go to."""
         return sum(n for mask, n in self.people.items() if not mask & ~groups)
 
-    def falls_apart(self, groups: int) -> bool:
-        """Tell whether the fewest people of a set of groups are those of two parts of it: it asks for nothing new."""
+    def follows_from_parts(self, groups: int) -> bool:
+        """Tell whether two parts of a set of groups hold as many people at least as all of it: no new constraint."""
         parts = (part for part in range(1, groups) if not part & ~groups)
         return any(self.least(part) + self.least(groups & ~part) == self.least(groups) for part in parts)
 
@@ -128,7 +128,9 @@ def implied_by_groups(groups: Groups) -> System:
     rows += [_at_least(combinations, 1 << j) for j in range(k)]
     larger = sorted(range(1, (1 << k) - 1), key=lambda s: (s.bit_count(), s))
     rows += [
-        _at_least(combinations, s) for s in larger if s.bit_count() > 1 and not combinations.falls_apart(s)
+        _at_least(combinations, s)
+        for s in larger
+        if s.bit_count() > 1 and not combinations.follows_from_parts(s)
     ]
     return System(groups.names, tuple(rows))
 

@@ -62,9 +62,8 @@ def laminar_network(
         for a in range(inner_first[j], inner_first[j + 1]):
             if min(inner[0, a], inner[1, a]) < 0 or max(inner[0, a], inner[1, a]) >= inner_nodes[j]:
                 raise IndexError("an arc of a node that is not there")
-    entries: IntTableOut = np.zeros(
-        (4, n_entries), dtype=np.int64
-    )  # one array: many cost more than small networks
+    # A few tables in place of many arrays, which would cost more than small networks take to build.
+    entries: IntTableOut = np.zeros((4, n_entries), dtype=np.int64)
     row: IntsOut = entries[0]
     child: IntsOut = entries[1]
     bottom: IntsOut = entries[2]  # node that an entry's unit comes from
