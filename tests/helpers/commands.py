@@ -34,7 +34,7 @@ class Said:
         return json.loads(self.out)
 
     def ok(self) -> "Said":
-        """Return this; fail if the command did."""
+        """Return this result; fail the test if the command ended in an error."""
         assert self.code == 0, self.out + self.err
         return self
 

@@ -74,7 +74,7 @@ def released(groups: Any, hierarchy: Any, mechanism: str, epsilon: object, **set
 
 
 def simulated(groups: Any, hierarchy: Any, mechanism: str, epsilon: object, **settings: Any) -> Release:
-    """Simulate on groups that nobody minds to show, once if not said otherwise."""
+    """Simulate a release of groups that are public, with seed 1 unless settings say otherwise."""
     settings = {"simulate": 1, "truth_is_public": WHY} | settings
     return released(groups, hierarchy, mechanism, epsilon, **settings)
 
