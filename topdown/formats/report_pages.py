@@ -345,8 +345,9 @@ def _accuracy(c: Content) -> str:
         place = c.text("derived#/production/place")
         parts.append(f'<p class="note">{c.say("accuracy.production", place=place, **there)}</p>')
     if not has_intervals:
-        said = "accuracy.of_one" if c.has("plan.json#/estimates/coverage") else "accuracy.without"
-        return "".join([*parts, f"<p>{c.say(said)}</p>"])
+        said = "of_one" if c.has("plan.json#/estimates/coverage") else "without"
+        said = "extended" if c.has("plan.json#/base") else said
+        return "".join([*parts, f"<p>{c.say(f'accuracy.{said}')}</p>"])
     levels = [level["name"] for level in c.at("plan.json#/levels")]
     places = {
         (one["query"], one["level"]): f"derived#/intervals/{i}/half_width"

@@ -54,7 +54,7 @@ def make_resolved_plan(context: PublicContext, wish: SolveChanges) -> Plan:
         raise ConfigError(
             "a release that extends another one cannot be solved in another way yet",
             code="C253",
-            fix="solve its base in another way, and extend that by a measurement of its own",
+            fix="solve the release that it extends in another way; its own counts stay as they are",
         )
     measured = first.measured or PlanMeasured(release=first.release.id, plan_hash=first.plan_hash)
     levels, estimates, settings = first.levels, first.estimates, first.settings

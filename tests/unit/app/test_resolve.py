@@ -46,6 +46,11 @@ def test_a_resolved_release_is_whole_and_says_whose_measurement_it_is(town, tree
     assert (second.plan.release.id, second.plan.coverage) == ("made-up-tree", Fraction(19, 20))
     text = (tree / "README.txt").read_text(encoding="utf-8")
     assert f"solves the measurement of made-up, plan {first.plan.plan_hash[:8]}" in text
+    report = (tree / "report.html").read_text(encoding="utf-8")
+    assert ("nothing charged." in text.replace("\n", " "), "charged for this release" in report) == (
+        True,
+        False,
+    )
     whole = topdown.audit_ledger(tree / "ledger.jsonl")
     assert (whole.charged, len(whole.releases)) == ({"rho": "2"}, 1)
     assert topdown.audit(tree).agrees
@@ -141,8 +146,9 @@ def test_extensions_and_full_folders_are_refused(town, tree, tmp_path):
         lambda: make_resolved_plan(extends, SolveChanges(targets="tree")),
         lambda: refuse_resolved(topdown.Release(tree).plan),
     ):
-        with fails_with("C253"):
+        with fails_with("C253") as refused:
             call()
+        assert "and extend that" not in refused.value.fix  # which is refused as well
     with fails_with("C085"):
         topdown.resolve(town.release, tree, targets="tree")
 
