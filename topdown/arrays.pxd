@@ -17,3 +17,6 @@ ctypedef long long[:, ::1] IntTableOut
 ctypedef double[::1] FloatsOut
 ctypedef double[:, ::1] FloatTableOut
 ctypedef unsigned char[:, ::1] BoolTableOut
+ctypedef fused NumbersOut:
+    long long[::1]
+    double[::1]

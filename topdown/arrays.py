@@ -7,6 +7,8 @@ be read-only. Kernels annotate arguments, arrays and real local variables (`tota
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,4 +31,5 @@ IntTableOut = NDArray[np.int64]
 BoolTableOut = NDArray[np.bool_]
 FloatsOut = NDArray[np.float64]
 FloatTableOut = NDArray[np.float64]
-"""In a kernel arrays that it writes."""
+NumbersOut = TypeVar("NumbersOut", NDArray[np.int64], NDArray[np.float64])
+"""In a kernel arrays that it writes; the last one of integers or of floats."""

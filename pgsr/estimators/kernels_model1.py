@@ -22,6 +22,7 @@ from topdown.arrays import (
     IntsOut,
     IntTable,
     IntTableOut,
+    NumbersOut,
     Whole,
 )
 
@@ -54,12 +55,14 @@ def count_active(
 
 
 def merge_runs(
-    at: FloatsOut, rise: FloatsOut, runs: IntsOut, spare_at: FloatsOut, spare_rise: FloatsOut
+    at: NumbersOut, beside: NumbersOut, runs: IntsOut, spare: NumbersOut, spare_beside: NumbersOut
 ) -> None:
-    """Bring `at` into ascending order, with `rise` beside it; each runs[j]..runs[j + 1] is already ascending.
+    """Bring `at` into ascending order, with what stands beside it; each runs[j]..runs[j + 1] is already ascending.
+
+    Of equal numbers the earlier one stays the earlier one.
 
     Args:
-        runs, spare_at, spare_rise: overwritten.
+        runs, spare, spare_beside: overwritten.
     """
     n, n_runs = at.shape[0], runs.shape[0] - 1
     while n_runs > 1:
@@ -69,42 +72,17 @@ def merge_runs(
             k, stop = middle, runs[min(2 * j + 2, n_runs)]
             for out in range(i, stop):
                 if k >= stop or (i < middle and at[i] <= at[k]):
-                    spare_at[out], spare_rise[out] = at[i], rise[i]
+                    spare[out], spare_beside[out] = at[i], beside[i]
                     i += 1
                 else:
-                    spare_at[out], spare_rise[out] = at[k], rise[k]
+                    spare[out], spare_beside[out] = at[k], beside[k]
                     k += 1
         for j in range(half):
             runs[j] = runs[2 * j]
         runs[half] = n
         n_runs = half
         for out in range(n):
-            at[out], rise[out] = spare_at[out], spare_rise[out]
-
-
-def merge_units(
-    cost: IntsOut, owner: IntsOut, runs: IntsOut, spare_cost: IntsOut, spare_owner: IntsOut
-) -> None:
-    """Bring costs into ascending order as `merge_runs` does, with their owners; equal costs stay as they are."""
-    n, n_runs = cost.shape[0], runs.shape[0] - 1
-    while n_runs > 1:
-        half = (n_runs + 1) // 2
-        for j in range(half):
-            i, middle = runs[2 * j], runs[min(2 * j + 1, n_runs)]
-            k, stop = middle, runs[min(2 * j + 2, n_runs)]
-            for out in range(i, stop):
-                if k >= stop or (i < middle and cost[i] <= cost[k]):
-                    spare_cost[out], spare_owner[out] = cost[i], owner[i]
-                    i += 1
-                else:
-                    spare_cost[out], spare_owner[out] = cost[k], owner[k]
-                    k += 1
-        for j in range(half):
-            runs[j] = runs[2 * j]
-        runs[half] = n
-        n_runs = half
-        for out in range(n):
-            cost[out], owner[out] = spare_cost[out], spare_owner[out]
+            at[out], beside[out] = spare[out], spare_beside[out]
 
 
 def inverse_slopes(
@@ -305,7 +283,7 @@ def pool_units(first: Whole, stop: Whole, width: Ints, units: IntTable, pool: Po
             k += 1
     pool.runs[stop - first] = k
     if k > 1:
-        merge_units(
+        merge_runs(
             pool.cost[:k], pool.owner[:k], pool.runs[: stop - first + 1], pool.spare_cost, pool.spare_owner
         )
     return k
