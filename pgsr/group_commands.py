@@ -37,7 +37,6 @@ from topdown.app.commands.ledger_command import (
     former_of,
     ledger_state,
     refuse_other_options,
-    show_head,
     show_ledger,
     told_options,
 )
@@ -54,7 +53,7 @@ from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, bold
-from topdown.errors import EXIT_OK
+from topdown.errors import EXIT_OK, typed
 from topdown.privacy.ledger import LedgerLocation
 from topdown.progress import Report
 from topdown.verify.findings import verify_result
@@ -137,10 +136,7 @@ def ledger_command(screen: Screen, run: Path | None, *, action: Action, told: To
         refuse_unnamed(place)
         document_ledger(place, action, told, limits)
     state = ledger_state(place, action, limits)
-    if told.head:
-        show_head(screen, place, state)
-        return EXIT_OK
-    show_ledger(screen, place, state)
+    show_ledger(screen, place, state, head=told.head)
     if run is None and action in ("new", "take-over"):
         screen.say(f"For release: --ledger-id {place.id}")
     return EXIT_OK
@@ -260,7 +256,7 @@ def release_command(
         charged = figures.loss(made.calibration.loss_name, made.charged)
         text = f"Stopped after the release was written. {charged} is spent"
         said_when_stopped.set(
-            lambda: StoppedRun(text, f"look at it with: pgsr verify {made.folder}", charged)
+            lambda: StoppedRun(text, f"look at it with: pgsr verify {typed(made.folder)}", charged)
         )
     _show_release(screen, made)
     return EXIT_OK
@@ -306,7 +302,7 @@ def _show_release(screen: Screen, made: Release) -> None:
         )
         return
     screen.last(f"Release written to {made.folder}", symbol=OK)
-    screen.next((f"pgsr verify {made.folder}", "check it from its files alone"))
+    screen.next((f"pgsr verify {typed(made.folder)}", "check it from its files alone"))
 
 
 def _step_line(secret: dict[str, Any]) -> tuple[str, str]:
@@ -358,9 +354,8 @@ def report_command(
     """
     if check:
         return show_report_check(screen, check_group_report(folder, out), out)
-    return show_report(
-        screen, write_group_report(folder, out, language=language, force=force), f"pgsr report {folder}"
-    )
+    made = write_group_report(folder, out, language=language, force=force)
+    return show_report(screen, made, f"pgsr report {typed(folder)}")
 
 
 @command(

@@ -33,14 +33,14 @@ from pgsr.run_settings import Source
 from pgsr.sensitivity_audit import audit_sensitivities
 from pgsr.synthetic_groups import SHAPES, synthesize, write_practice
 from topdown.app.commands.command import command
-from topdown.app.commands.lookup_commands import SHELLS, print_script, show_pages, show_schemas
-from topdown.app.commands.options import ANY_PATH, Picture
+from topdown.app.commands.lookup_commands import completion_of, show_pages, show_schemas
+from topdown.app.commands.options import ANY_PATH, Picture, truth_is_public
 from topdown.app.help_pages import FAMILIES, Page, pages
 from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import decimal
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, Column, Span, numbers
-from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, typed
 from topdown.notebook import Chart
 from topdown.output_paths import refuse_existing
 from topdown.privacy.exact_values import fixed, significant
@@ -104,12 +104,7 @@ class CompareOptions(TypedDict):
 @click.option(
     "--anyway", is_flag=True, help="Run the published chain on own data too, though it is not private."
 )
-@click.option(
-    "--truth-is-public",
-    metavar="REASON",
-    default="",
-    help="Why an unmarked file of groups is public; stamped.",
-)
+@truth_is_public
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column of the file that is not read.")
 @click.option("--plot", metavar="FILE.svg", type=Picture(), help="Draw the errors.")
 def compare_command(
@@ -343,8 +338,8 @@ def synth_command(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
     screen.document(made)
     screen.last(f"Made-up {shape} data in {out}: {made.groups:,} groups. No real household is in it.")
     screen.next(
-        (f"pgsr ledger new {out / 'run.toml'}", "make the ledger of these data, once"),
-        (f"pgsr release {out / 'run.toml'}", "make a release of them"),
+        (f"pgsr ledger new {typed(out / 'run.toml')}", "make the ledger of these data, once"),
+        (f"pgsr release {typed(out / 'run.toml')}", "make a release of them"),
     )
     return EXIT_OK
 
@@ -386,18 +381,4 @@ def schema_command(screen: Screen, *, name: str | None) -> int:
     return show_schemas(screen, document_names(), document_schema, wanted)
 
 
-@command(
-    "completion",
-    examples=(
-        ('eval "$(pgsr completion bash)"', "Complete in this bash; put it in ~/.bashrc to keep it."),
-        ("pgsr completion fish > ~/.config/fish/completions/pgsr.fish", "Install it for fish."),
-    ),
-    json_option=False,
-)
-@click.argument("shell", type=click.Choice(SHELLS))
-def completion_command(screen: Screen, *, shell: str) -> int:
-    """Print the completion script of a shell.
-
-    It completes commands and options.
-    """
-    return print_script(screen, shell, group, "pgsr")
+completion_command = completion_of(group, "pgsr", "commands and options")

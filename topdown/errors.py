@@ -121,12 +121,38 @@ class InternalError(TopdownError, RuntimeError):
     exit_code, default_code = EXIT_INTERNAL, "X000"
 
 
-def disk_error(error: OSError) -> DataError:
-    """Return what the operating system refused as an error to show (D050)."""
-    place = str(error.filename or "a file")
-    return DataError(
-        f"cannot read or write {place}: {error.strerror or type(error).__name__}",
+def disk_error(
+    error: OSError, what: str = "read or write", place: str = "a file", fix: str = ""
+) -> DataError:
+    """Return what the operating system refused as an error to show (D050), with its notes.
+
+    Args:
+        error: of the system. what: was refused. place: where, if the error names no file. fix: what helps.
+    """
+    place = str(error.filename or place)
+    shown = DataError(
+        f"cannot {what} {place}: {error.strerror or type(error).__name__}",
         code="D050",
         file=place,
-        fix="correct the path or the rights, or make room; then run the same command again",
+        fix=fix or "correct the path or the rights, or make room; then run the same command again",
+    )
+    for note in getattr(error, "__notes__", ()):
+        shown.add_note(note)
+    return shown
+
+
+def typed(path: object) -> str:
+    """Return a path as one word of a command line that somebody pastes into a POSIX shell."""
+    text = f"./{path}" if str(path).startswith("-") else str(path)
+    if text.isascii() and all(c.isalnum() or c in "@%+=:,./_-" for c in text):
+        return text
+    quoted = "'" + text.replace("'", "'\"'\"'") + "'"
+    return quoted.replace("\u00a0", in_octal("\u00a0"))  # which a screen shows as a blank
+
+
+def in_octal(command: str) -> str:
+    """Return a command that means the same in ASCII: its other characters, which are quoted, as numbers."""
+    octal = ("".join(f"\\{byte:03o}" for byte in c.encode()) for c in command)
+    return "".join(
+        c if c.isascii() else f"""'"$(printf '{code}')"'""" for c, code in zip(command, octal, strict=True)
     )

@@ -6,8 +6,10 @@ link's bait or another file's name is refused before anything is read.
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
 
 from topdown.errors import ConfigError
 
@@ -63,6 +65,12 @@ def checked_path(value: str, what: str, *, key: tuple[str, ...] = ()) -> None:
             f"{MOST_PART_BYTES} bytes a name and {MOST_PATH_BYTES} in all",
             key=key,
         )
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def table_name(query: str) -> str:

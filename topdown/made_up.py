@@ -7,7 +7,6 @@ mistakes; whoever forges one holds the records anyway.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from topdown.errors import ConfigError
+from topdown.file_names import file_sha256
 from topdown.formats.command_documents import MadeUp
 from topdown.formats.common import TruthKind
 
@@ -65,7 +65,7 @@ def write_mark(table: Path, generator: str, seed: int) -> Path:
         generator: command that made it.
         seed: its seed; the same generator and seed make the same rows.
     """
-    document = MadeUp(generator=generator, seed=seed, sha256=_table_sha256(table))
+    document = MadeUp(generator=generator, seed=seed, sha256=file_sha256(table))
     mark = mark_of(table)
     mark.write_text(json.dumps(to_builtins(document), indent=1) + "\n", encoding="utf-8")
     return mark
@@ -90,7 +90,7 @@ def origin_of(table: Path, reason: str = "") -> Origin:
     reason = check_reason(reason)
     if not table.is_file():
         raise ConfigError(f"there is no file {table}", code="C001", fix="check the path", file=str(table))
-    sha256, mark = _table_sha256(table), _read_mark(mark_of(table))
+    sha256, mark = file_sha256(table), _read_mark(mark_of(table))
     if mark is not None and mark["sha256"] == sha256:
         return Origin("made_up", table.name, sha256, reason, mark["generator"], mark["seed"])
     if reason:
@@ -145,8 +145,3 @@ def _read_mark(path: Path) -> dict[str, Any] | None:
     fields = {"type": str, "version": int, "generator": str, "seed": int, "sha256": str}
     sound = isinstance(found, dict) and all(type(found.get(key)) is kind for key, kind in fields.items())
     return found if sound and (found["type"], found["version"]) == (_TYPE, 1) else None
-
-
-def _table_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

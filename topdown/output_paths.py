@@ -129,8 +129,8 @@ def new_folder(target: Path, *, beside_others: bool = False) -> Iterator[Path]:
     inside = beside_others and target.is_dir()
     part = target / ".unfinished" if inside else target.with_name(f".{target.name[:100]}.unfinished")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    try:
+    with _begun_elsewhere(part, target):
+        part.mkdir(parents=True)
         yield part
         if inside:
             for path in sorted(part.iterdir(), key=lambda path: path.suffix == ".toml"):
@@ -138,8 +138,17 @@ def new_folder(target: Path, *, beside_others: bool = False) -> Iterator[Path]:
             part.rmdir()
         else:
             part.rename(target)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _begun_elsewhere(part: Path, asked: Path) -> Iterator[None]:
+    """Remove what was begun if the block fails; an error of the system names what was asked for."""
+    try:
+        yield
+    except BaseException as error:
+        shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(error.filename or part).replace(str(part), str(asked), 1)
         raise
 
 
@@ -165,21 +174,25 @@ def write_new(path: Path, data: bytes, *, force: bool = False, mode: int = 0o644
     refuse_existing(path, force=force)
     refuse_irreplaceable(path)
     part = path.with_name(f".{os.urandom(8).hex()}.part")
-    try:
+    with _begun_elsewhere(part, path):
         with os.fdopen(
             os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb"
         ) as file:
             file.write(data)
         refuse_existing(path, force=force)  # another run may have been quicker
         part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
-def open_log(path: Path, needed: Iterable[Path]) -> TextIO:
-    """Open a log for appending: a new file, or one that begins as a log (ConfigError C132)."""
+def open_log(path: Path, needed: Iterable[Path], out: Path) -> TextIO:
+    """Open a log for appending, not in the folder of the run: a new file, or one that begins as a log (C132)."""
     refuse_needed(path, "--log-json", needed)
+    if path.resolve().is_relative_to(out.resolve()):
+        raise ConfigError(
+            f"--log-json {path} lies in --out {out}, which holds the release alone",
+            code="C132",
+            fix=_GIVE_ANOTHER_PATH,
+            file=str(path),
+        )
     refuse_release(path, "--log-json")
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:

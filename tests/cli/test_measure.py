@@ -34,7 +34,7 @@ def test_a_release_goes_on_without_records(topdown, toy, tmp_path, check):
     kept = topdown("measure", run, "--out", "release", "--yes", "--resume", "--json")
     assert (kept.code, kept.document["n_drawn"], n_intents(ledger)) == (0, 0, 1)
     screen = topdown("measure", run, "--out", "release", "--yes", "--resume")
-    assert f"topdown generate {run} --out release/ --resume" in screen.out.replace("\n", "")
+    assert f"topdown generate {run} --out release --resume" in screen.out.replace("\n", "")
     made = topdown("generate", run, "--out", "release", "--yes", "--resume", "--workers", 1, "--json")
     assert (made.code, made.document["checks"]["ok"], n_intents(ledger)) == (0, True, 1)
     assert noise == {p: p.read_bytes() for p in noise}

@@ -37,10 +37,7 @@ def public_function(function: Callable[P, R]) -> Callable[P, R]:
             with open_report(cast("Report", kwargs["report"])) as kwargs["report"]:
                 return function(*args, **kwargs)
         except OSError as error:
-            shown = disk_error(error)
-            for note in getattr(error, "__notes__", ()):
-                shown.add_note(note)
-            raise shown from None
+            raise disk_error(error) from None
 
     return call
 
@@ -90,6 +87,18 @@ def checked_language(language: str | None) -> str | None:
 
 
 FIRST_PART = "microdata/persons/part-000.parquet"
+
+
+def require_finished(folder: Path) -> None:
+    """Refuse a folder that is no finished release (C088), or holds a simulation (C122)."""
+    require_release(folder)
+    for name in ("manifest.json", "plan.json", "certificate.json"):
+        if not (folder / name).is_file():
+            raise ConfigError(
+                f"{folder} is not a finished release: it has no {name}",
+                code="C088",
+                fix="resume the run that writes it, or copy the whole release",
+            )
 
 
 def require_release(folder: Path) -> None:

@@ -16,19 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topdown import app
-from topdown.app.calls import PathText, leaves_in_memory, path_of, public_function
+from topdown.app.calls import PathText, leaves_in_memory, path_of, public_function, require_finished
 from topdown.app.compare_noise import BudgetFor, budget_for, compare_noise
 from topdown.app.compare_plans import PlansCompared, compare_plans, frame_of
 from topdown.app.implied_constraints import implied_of_plan
 from topdown.app.plan_summary import budget_grid, expected_errors, plan_summary
 from topdown.app.resource_needs import check_memory
-from topdown.errors import ConfigError
+from topdown.errors import ConfigError, typed
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.common import Neighbours
 from topdown.formats.plan_documents import ChangedValue, Implied, PlanSummary
 from topdown.formats.strict_toml import toml_text
 from topdown.inputs import MemoryTable
-from topdown.made_up import refuse_simulation
 from topdown.measure.run_ledger import create_run_ledger
 from topdown.notebook import card
 from topdown.output_paths import refuse_needed, refuse_release, write_new
@@ -382,7 +381,7 @@ def plan(
 def opened(run: Path, base: Path | None = None, leaves: MemoryTable | None = None) -> Planned:
     """Open a run file with the release it extends."""
     if base is not None:
-        refuse_simulation(base)
+        require_finished(base)
     return Planned(prepare(run, base, leaves=leaves), base)
 
 
@@ -434,12 +433,13 @@ def opened_again(path: Path, leaves: MemoryTable | None = None) -> Planned:
     prepared = prepare(Path(os.path.normpath(path.parent / name)), leaves=leaves)
     found = changes(saved, prepared.plan)
     if found:
-        more = [] if len(found) <= 6 else [("", f"and {len(found) - 6} more: topdown plan --diff {path}")]
+        n_more, all_of_them = len(found) - 6, f"topdown plan --diff {typed(path)}"
+        more = [("", f"and {n_more} more: {all_of_them}")] if n_more > 0 else []
         raise ConfigError(
             f"{prepared.path} no longer gives the plan saved in {path}",
             code="C082",
             details=(*(("changed", change_text(change)) for change in found[:6]), *more),
-            fix=f"undo the changes, or make the plan again: topdown plan {prepared.path}",
+            fix=f"undo the changes, or make the plan again: topdown plan {typed(prepared.path)}",
         )
     return Planned(prepared)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from topdown.app.calls import PathText, checked_language, path_of, public_function, require_release
+from topdown.app.calls import PathText, checked_language, path_of, public_function, require_finished
 from topdown.app.tables_and_intervals import interval, noisy_answers_of, numbers_of
 from topdown.errors import CertificateError, ConfigError, TopdownError
 from topdown.formats.caps import read_json, read_plain
@@ -55,7 +55,6 @@ _NUMBERS = {
     "high",
     "basis",
 }  # columns of a table that name no answer
-_FINISHED = ("manifest.json", "plan.json", "certificate.json")
 
 
 @dataclass(unsafe_hash=True)
@@ -80,14 +79,7 @@ class Release:
 
     def __init__(self, path: PathText) -> None:
         folder = path_of(path, "path")
-        require_release(folder)
-        missing = [name for name in _FINISHED if not (folder / name).is_file()]
-        if missing:
-            raise ConfigError(
-                f"{folder} is not a finished release: it has no {missing[0]}",
-                code="C088",
-                fix="go on with the run that writes it: resume",
-            )
+        require_finished(folder)
         self.path = folder
 
     @cached_property

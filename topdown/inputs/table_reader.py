@@ -523,7 +523,7 @@ def public_error(source: TableSource, problem: TableProblem, *, of_run: bool = T
     ignore = f"if it is not needed, say so in the run file: [input] ignore = {toml_name_list(problem.unread)}"
     needed = "add it, or choose other invariants"
     if not of_run:
-        ignore, needed = "otherwise rename or remove it", "add it, or rename the column that is meant"
+        ignore, needed = "remove or rename it", "add it, or rename the column that is meant"
     text, code, fix, line = f"{source}: ", problem.code, problem.fix, None
     match problem.kind:
         case "missing":
@@ -549,7 +549,7 @@ def public_error(source: TableSource, problem: TableProblem, *, of_run: bool = T
             text, code, fix = f"{source} has two columns called {column!r}", "D004", "keep one of them"
         case "unread column":
             text, code = f"{source} has a column {column!r} that is not read", "D040"
-            fix = (f"rename it to {problem.near!r} if it is that; " if problem.near else "") + ignore
+            fix = f"rename it to {problem.near!r} if it is that; otherwise " * bool(problem.near) + ignore
         case "wrong type":
             text, code = text + f"column {column!r} holds {problem.text}, not {problem.near}", "D005"
             text += "; leading zeros may be lost" if problem.near == "text" else ""

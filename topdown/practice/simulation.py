@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from topdown import __version__
 from topdown.arrays import Ints
-from topdown.errors import ConfigError
+from topdown.errors import ConfigError, typed
+from topdown.file_names import file_sha256
 from topdown.formats.accuracy_documents import LevelError, QueryError, SimulationErrors, SizeError, Truth
 from topdown.formats.report_parts import SIZES
 from topdown.inputs import MemoryTable
@@ -44,7 +45,6 @@ from topdown.measure.draw import PartPlan
 from topdown.model import Histogram, Query, parse_query
 from topdown.model.sections import files_at
 from topdown.plan import PreparedRun, PublicContext, read_plan
-from topdown.plan.release_chain import file_sha256
 from topdown.privacy import SimulationBits
 from topdown.progress import Event, Report, silent
 from topdown.publish.release_files import table_of_plan, write_bytes
@@ -105,7 +105,7 @@ def _release_origin(folder: Path, reason: str) -> Origin:
             f"{folder} is no release that passes its verification ({checks.failed})",
             code="C121",
             file=str(folder),
-            fix=f"see: topdown verify {folder}; simulate on a published release or on made-up records; "
+            fix=f"see: topdown verify {typed(folder)}; simulate on a published release or on made-up records; "
             "nothing was drawn",
         )
     name = read_plan(folder / "plan.json").release.id

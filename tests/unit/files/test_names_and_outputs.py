@@ -96,7 +96,7 @@ def test_a_ledger_is_not_replaced_even_by_force(toy_ledger):
     with fails_with("C132", ConfigError):
         write_new(toy_ledger, b"x", force=True)
     with pytest.raises(ConfigError):
-        open_log(toy_ledger, ())
+        open_log(toy_ledger, (), toy_ledger.with_name("out"))
     assert before == toy_ledger.read_bytes()
 
 
@@ -115,11 +115,11 @@ def test_a_log_goes_on_where_it_stopped(tmp_path):
     """A resumed run adds to its log; a log is not started in a file of another kind."""
     line = json.dumps({"time": "t", "stage": "s", "done": 0, "total": 1}) + "\n"
     for _ in range(2):
-        with open_log(tmp_path / "log.jsonl", ()) as file:
+        with open_log(tmp_path / "log.jsonl", (), tmp_path / "out") as file:
             file.write(line)
     assert line * 2 == (tmp_path / "log.jsonl").read_text()
     for text in ("x", "{}\n", "[1]\n", "1\n", "geocode,sex\n"):
         (tmp_path / "other").write_text(text)
         with pytest.raises(ConfigError):
-            open_log(tmp_path / "other", ())
+            open_log(tmp_path / "other", (), tmp_path / "out")
         assert text == (tmp_path / "other").read_text()

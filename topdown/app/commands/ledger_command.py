@@ -16,7 +16,7 @@ from topdown.app.commands.options import FILE, FOLDER
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import WARN, bold
-from topdown.errors import EXIT_OK, BudgetError, ConfigError
+from topdown.errors import EXIT_OK, BudgetError, ConfigError, typed
 from topdown.formats.command_documents import LedgerState
 from topdown.formats.strict_toml import exact_text
 from topdown.privacy.ledger import (
@@ -140,12 +140,9 @@ def ledger_command(screen: Screen, *, action: Action, source: Path, told: Told) 
         place, limits = app.ledger_location_of_file(source), app.load_run_file(source).ledger.limits
         document_ledger(place, action, told, limits)
     state = ledger_state(place, action, app.load_run_file(source).ledger.limits)
-    if told.head:
-        show_head(screen, place, state)
-        return EXIT_OK
-    show_ledger(screen, place, state)
+    show_ledger(screen, place, state, head=told.head)
     if action == "new":
-        screen.next((f"topdown plan {source}", "what a release would cost"))
+        screen.next((f"topdown plan {typed(source)}", "what a release would cost"))
     return EXIT_OK
 
 
@@ -254,8 +251,11 @@ def ledger_state(place: LedgerLocation, action: Action, limits: Limits | None) -
     )
 
 
-def show_ledger(screen: Screen, place: LedgerLocation, state: LedgerState) -> None:
-    """Show what a ledger is bound to and holds, and on `show` what everything in it costs together."""
+def show_ledger(screen: Screen, place: LedgerLocation, state: LedgerState, *, head: bool) -> None:
+    """Show what a ledger is bound to and holds, and on `show` what everything in it costs together; or its `head`."""
+    if head:
+        show_head(screen, place, state)
+        return
     screen.document(state)
     done = {
         "new": "is the ledger of",

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from topdown import app
-from topdown.app.commands.command import command
+from topdown.app.commands.command import Command, command
 from topdown.app.help_pages import FAMILIES, TITLES, pages
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import bold, dim
@@ -138,30 +138,33 @@ def show_schemas(
     return EXIT_OK
 
 
-SHELLS = ("bash", "zsh", "fish")
+def completion_of(group: click.Group, program: str, what: str) -> Command:
+    """Return the command that prints the script which makes a shell complete a program."""
+
+    @command(
+        "completion",
+        examples=(
+            (
+                f'eval "$({program} completion bash)"',
+                "Complete in this bash; put it in ~/.bashrc to keep it.",
+            ),
+            (
+                f"{program} completion fish > ~/.config/fish/completions/{program}.fish",
+                "Install it for fish.",
+            ),
+        ),
+        json_option=False,
+    )
+    @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+    def made(screen: Screen, *, shell: str) -> int:
+        found = get_completion_class(shell)
+        if found is None:
+            raise LookupError(shell)
+        screen.out.put(found(group, {}, program, f"_{program.upper()}_COMPLETE").source() + "\n")
+        return EXIT_OK
+
+    made.help = f"Print the completion script of a shell.\n\nIt completes {what}."
+    return made
 
 
-@command(
-    "completion",
-    examples=(
-        ('eval "$(topdown completion bash)"', "Complete in this bash; put it in ~/.bashrc to keep it."),
-        ("topdown completion fish > ~/.config/fish/completions/topdown.fish", "Install it for fish."),
-    ),
-    json_option=False,
-)
-@click.argument("shell", type=click.Choice(SHELLS))
-def completion_command(screen: Screen, *, shell: str) -> int:
-    """Print the completion script of a shell.
-
-    It completes commands, options, bundled names and error codes.
-    """
-    return print_script(screen, shell, group, "topdown")
-
-
-def print_script(screen: Screen, shell: str, group: click.Group, program: str) -> int:
-    """Print the script that makes a shell complete a program."""
-    found = get_completion_class(shell)
-    if found is None:
-        raise LookupError(shell)
-    screen.out.put(found(group, {}, program, f"_{program.upper()}_COMPLETE").source() + "\n")
-    return EXIT_OK
+completion_command = completion_of(group, "topdown", "commands, options, bundled names and error codes")

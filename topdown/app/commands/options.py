@@ -80,3 +80,9 @@ def solving_options(workers: str, on: str) -> Option:
 base_option = click.option(
     "--base", metavar="RELEASE", type=FOLDER_THERE, help="The published release that the run extends."
 )
+truth_is_public = click.option(
+    "--truth-is-public",
+    metavar="REASON",
+    default="",
+    help="Why an unmarked file is public; stamped on the result.",
+)

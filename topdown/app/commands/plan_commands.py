@@ -16,7 +16,7 @@ from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import Column, bold, numbers
-from topdown.errors import EXIT_OK
+from topdown.errors import EXIT_OK, DataError, typed
 
 EXIT_DIFFERS = 5
 
@@ -119,13 +119,19 @@ def plan_command(
     target = out or run_file.parent / "plan.json"
     saved = app.read_plan(target) if exit_code and target.exists() else None
     differs = None if not exit_code else saved is None or bool(app.changes(saved, planned.plan))
-    if not exit_code:
-        planned.save(target)
+    unsaved = ""  # why: a plan can be looked at where nothing may be written
+    try:
+        if not exit_code:
+            planned.save(target)
+    except DataError as error:
+        if out is not None or error.code != "D050":
+            raise
+        unsaved = error.text
     found = None if compared is None else app.changes(compared, planned.plan)
     screen.document(
         structs.replace(
             summary,
-            saved=None if exit_code else str(target),
+            saved=None if exit_code or unsaved else str(target),
             differs=differs,
             noise_compared=UNSET if noise is None else noise.document(),
             budget_for=UNSET if wished is None else wished.document(),
@@ -148,20 +154,17 @@ def plan_command(
         screen.say(f"Report for those who decide: {page}")
     screen.last(*app.plan_line(summary), symbol="")
     if exit_code:
-        screen.say(_saved_plan_verdict(target, saved is not None, bool(differs)))
+        than = "differs" if differs else "is the same"
+        screen.say(f"The plan saved in {target} {than}." if saved else f"There is no saved plan at {target}.")
         return EXIT_DIFFERS if differs else EXIT_OK
-    exactly = "this plan" if base else "exactly this plan"
-    screen.say(f"Nothing is spent yet. Saved to {target}; to run {exactly}:")
+    exactly = "this plan" if base or unsaved else "exactly this plan"
+    where = f"Not saved ({unsaved}; --out FILE saves it elsewhere)" if unsaved else f"Saved to {target}"
+    screen.say(f"Nothing is spent yet. {where}; to run {exactly}:")
     if screen.talks:
-        line = f"topdown extend {run_file} --base {base} --out more/" if base else ""
-        screen.out.commands([(line or f"topdown generate {target} --out release/", "")])
+        line = f"topdown generate {typed(run_file if unsaved else target)} --out release/"
+        more = base and f"topdown extend {typed(run_file)} --base {typed(base)} --out more/"
+        screen.out.commands([(more or line, "")])
     return EXIT_OK
-
-
-def _saved_plan_verdict(target: Path, exists: bool, differs: bool) -> str:
-    if not exists:
-        return f"There is no saved plan at {target}."
-    return f"The plan saved in {target} {'differs' if differs else 'is the same'}."
 
 
 @command(
@@ -211,7 +214,7 @@ def tune_command(screen: Screen, run_file: Path, *, out: Path, goals: Path | Non
         "simulate it first."
     )
     screen.next(
-        (f"topdown simulate {out} --truth FILE --out try/", "its errors on made-up or public records")
+        (f"topdown simulate {typed(out)} --truth FILE --out try/", "its errors on made-up or public records")
     )
     return EXIT_OK
 

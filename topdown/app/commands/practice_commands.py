@@ -10,12 +10,12 @@ import click
 import topdown
 from topdown import app
 from topdown.app.commands.command import command
-from topdown.app.commands.options import ANY_PATH, FILE, FOLDER, cores
+from topdown.app.commands.options import ANY_PATH, FILE, FOLDER, cores, truth_is_public
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import Column, bold, numbers
-from topdown.errors import EXIT_OK
+from topdown.errors import EXIT_OK, typed
 from topdown.formats.command_documents import LevelSize, Synth
 from topdown.output_paths import refuse_existing
 
@@ -87,20 +87,18 @@ def synth_command(screen: Screen, run: Path | None, *, out: Path, levels: str, *
     screen.pairs(
         [(str(made.records), f"{made.n_rows:,} rows"), (str(made.leaves), f"{made.n_empty:,} areas empty")]
     )
+    made_run = typed(made.run_file)
     if run is not None:
-        screen.next(
-            (f"topdown simulate {run} --truth {made.records} --out try/", "how far off its releases would be")
-        )
+        line = f"topdown simulate {typed(run)} --truth {typed(made.records)} --out try/"
+        screen.next((line, "how far off its releases would be"))
     elif made.base_run_file is not None:
+        line = f"topdown generate {typed(made.base_run_file)} --out base/"
+        more = f"topdown extend {made_run} --base base/ --out release/"
         screen.next(
-            (f"topdown generate {made.base_run_file} --out base/", "the release that the other one extends"),
-            (
-                f"topdown extend {made.run_file} --base base/ --out release/",
-                "the release with all attributes",
-            ),
+            (line, "the release that the other one extends"), (more, "the release with all attributes")
         )
     else:
-        screen.next((f"topdown plan {made.run_file}", "what a release of it would measure, at what cost"))
+        screen.next((f"topdown plan {made_run}", "what a release of it would measure, at what cost"))
     return EXIT_OK
 
 
@@ -138,12 +136,7 @@ class Simulated(TypedDict):
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes; default: one a core.")
 @click.option("--keep", is_flag=True, help="Also write the microdata of each replicate.")
 @click.option("--report", "page", metavar="FILE", type=FILE, help="Also write the errors as a page.")
-@click.option(
-    "--truth-is-public",
-    metavar="REASON",
-    default="",
-    help="Why an unmarked FILE is public; stamped on the result.",
-)
+@truth_is_public
 def simulate_command(
     screen: Screen,
     source: Path,

@@ -92,7 +92,7 @@ class Program:
             screen.err.line(said.text)
             if said.go_on:
                 screen.err.line("Go on, with the same noise:")
-                screen.err.raw(("  ", said.go_on))
+                screen.err.commands([(said.go_on, "")])
             else:
                 screen.err.line(said.fix[0].upper() + said.fix[1:] + ".")
         return EXIT_INTERRUPTED

@@ -27,7 +27,7 @@ from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import bold
-from topdown.errors import EXIT_OK
+from topdown.errors import EXIT_OK, typed
 
 if TYPE_CHECKING:
     from topdown import GenerateResult
@@ -51,6 +51,17 @@ class PublishedFiles(TypedDict):
 
     csv: bool
     language: str | None
+
+
+def _line(
+    name: str, source: Path, spending: Spending, base: Path | None, beside: PublishedFiles | None
+) -> str:
+    """Return the command that goes on with a run in its folder, with the same noise and the same files beside it."""
+    below = "" if base is None else f" --base {typed(base)}"
+    more = " --csv" if beside and beside["csv"] else ""
+    if beside and beside["language"] != "en":
+        more += f" --report-language {typed(beside['language'] or 'none')}"
+    return f"topdown {name} {typed(source)}{below} --out {typed(spending.out)} --resume{more}"
 
 
 SOLVING = ("Processes for solving; default: one a core.", "Solve here, or on a Ray cluster.")
@@ -91,7 +102,7 @@ def generate_command(
     Reads the confidential records, draws the noise, and never needs them again.
     """
     executor, planned = solving.executor, app.opened_again(source)
-    go_on = f"topdown generate {source} --out {spending.out} --resume{solving.text}"
+    go_on = _line("generate", source, spending, None, published) + solving.text
     with spending_run(screen, planned, spending, go_on, log_json) as asked:
         out = spending.out
         made = topdown.generate(planned, out, workers=executor, **published, **asked)
@@ -104,7 +115,7 @@ def show_release(screen: Screen, made: GenerateResult) -> None:
     """Show a finished release."""
     screen.document(made)
     screen.blank()
-    n, folder = made.checks.n_checks, f"{made.release}{os.sep}"
+    n, folder = made.checks.n_checks, typed(f"{made.release}{os.sep}")
     seconds, memory = sum(made.seconds.values()), figures.size(made.peak_memory_bytes)
     screen.last(
         "Release ", bold(made.release_id), f" in {folder}, {figures.seconds(seconds)}, at most {memory}"
@@ -153,7 +164,7 @@ def extend_command(
     the same records, charged to the same ledger.
     """
     executor, planned = solving.executor, app.opened(source, base)
-    go_on = f"topdown extend {source} --base {base} --out {spending.out} --resume{solving.text}"
+    go_on = _line("extend", source, spending, base, published) + solving.text
     with spending_run(screen, planned, spending, go_on) as asked:
         out = spending.out
         made = topdown.extend(planned, base, out, workers=executor, **published, **asked)
@@ -189,8 +200,7 @@ def measure_command(
     same of extend, and topdown extend --resume goes on.
     """
     planned = app.opened_again(source) if base is None else app.opened(source, base)
-    below, out = "" if base is None else f" --base {base}", spending.out
-    go_on = f"topdown measure {source}{below} --out {out} --resume"
+    out, go_on = spending.out, _line("measure", source, spending, base, None)
     with spending_run(screen, planned, spending, go_on) as asked:
         made = app.measure(planned, out, base=base, workers=workers or cores(), **asked)
         asked["report"].close()
@@ -200,7 +210,7 @@ def measure_command(
         screen.last(
             f"Measured in {out}{os.sep}, {spent} charged, {figures.seconds(sum(made.seconds.values()))}"
         )
-        make = f"topdown {'extend' if below else 'generate'} {source}{below} --out {out}{os.sep} --resume"
+        make = _line("generate" if base is None else "extend", source, spending, base, None)
         screen.next((make, "make the release; no records needed"))
     return EXIT_OK
 

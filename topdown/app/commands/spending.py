@@ -107,7 +107,7 @@ def spending_run(
     app.check_start(planned, spending.out, resume=spending.resume, final=spending.final, go_on=go_on)
     gc.freeze()  # the libraries are loaded, and stay: the garbage collector need not look at their objects
     prepared = planned.prepared
-    log = None if log_file is None else open_log(log_file, prepared.needed)
+    log = None if log_file is None else open_log(log_file, prepared.needed, spending.out)
     ask_approval(screen, prepared, spending)
     before = app.charged_for(prepared.ledger_path, planned.plan_hash)
     before_here = app.charged_for(prepared.ledger_path, planned.plan_hash, here=True)

@@ -33,7 +33,7 @@ from topdown.app.screens.text_layout import (
     table_lines,
     wrap,
 )
-from topdown.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USER, InternalError, TopdownError
+from topdown.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USER, InternalError, TopdownError, in_octal
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -158,6 +158,7 @@ class Painter:
 
     def commands(self, rows: Sequence[tuple[str, str]]) -> None:
         """Write commands to copy, each whole, with what they do beside or below."""
+        rows = [(in_octal(command) if self.look.ascii else command, note) for command, note in rows]
         key = max((len(command) for command, _ in rows), default=0)
         beside = all(2 + key + 3 + len(note) <= min(80, self.look.width) for _, note in rows)
         for command, note in rows:

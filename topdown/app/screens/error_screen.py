@@ -9,26 +9,27 @@ import click
 
 from topdown.app.screens.console import Painter
 from topdown.app.screens.text_layout import GLUE, Chunk, Span, dim, wrap
-from topdown.errors import ConfigError, InternalError, TopdownError, disk_error
+from topdown.errors import ConfigError, InternalError, TopdownError, disk_error, in_octal
 
 _FEW_FILES = 64
+_COMMAND = re.compile(r"""(?:^|(?<=: ))(topdown|pgsr) ('[^']*'|"[^"]*"|[^;(,'"])*""")  # to be copied
 _KEY = re.compile(r'\s*(\[\[?[^\]]*\]?\]?|"[^"]*"|[^\s=]+)')
 
 
 def show_error(painter: Painter, error: TopdownError) -> None:
     """Write an error the way people read it: what, where, how to fix."""
+
+    def whole(command: re.Match[str]) -> str:
+        shown = in_octal(command.group()) if painter.look.ascii else command.group()
+        return shown.replace(" ", GLUE)
+
     head: tuple[Chunk, ...] = (Span(f"error[{error.code}]", "error"), " ", error.text)
     for line in wrap(head, painter.look, hang=len(error.code) + 8):
         painter.raw(line)
     if error.source is not None and error.line is not None:
         _source_with_caret(painter, error, error.source)
-    rows: list[tuple[Chunk, Chunk]] = [
-        (dim(key), value.replace(" ", GLUE) if key == "go on" else value)  # a command to copy stays whole
-        for key, value in _file_and_line(error) + list(error.details)
-    ]
-    if error.fix:
-        rows.append((dim("fix"), error.fix))
-    painter.pairs(rows)
+    rows = [*_file_and_line(error), *error.details, *([("fix", error.fix)] if error.fix else [])]
+    painter.pairs([(dim(key), _COMMAND.sub(whole, value)) for key, value in rows])
 
 
 def _file_and_line(error: TopdownError) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from weakref import WeakSet
 
-from topdown.errors import ConfigError, DataError
+from topdown.errors import ConfigError, disk_error
 
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -224,17 +224,11 @@ def disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = str(error.filename or folder)
-        refusal = DataError(
-            f"cannot write {where}: {error.strerror or type(error).__name__}",
-            code="D050",
-            file=where,
-            fix="make room or correct the rights, then run the same command again; where it spent something or was "
-            "begun before, with --resume: what is whole is kept",
+        fix = (
+            "make room or correct the rights, then run the same command again; where it spent something or was begun "
+            "before, with --resume: what is whole is kept"
         )
-        for note in getattr(error, "__notes__", ()):
-            refusal.add_note(note)
-        raise refusal from None
+        raise disk_error(error, "write", str(folder), fix) from None
 
 
 @contextmanager
