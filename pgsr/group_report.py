@@ -18,8 +18,9 @@ from pgsr.group_files import TITLE
 from pgsr.released_groups import ReleasedFiles, load_files, read_certificate
 from topdown.app.calls import PathText, path_of
 from topdown.app.read_release import check_page, write_page
-from topdown.app.release_exports import COMPOSED, EXPORTS, NOISE, Facts, first_epsilon, sha256_of_file
+from topdown.app.release_exports import COMPOSED, EXPORTS, NOISE, Facts, first_epsilon
 from topdown.errors import ConfigError, DataError
+from topdown.file_names import file_sha256
 from topdown.formats.command_documents import ReportChecked, ReportWritten
 from topdown.formats.report_pages import everything_released
 from topdown.formats.report_parts import (
@@ -116,7 +117,7 @@ def facts_of_groups(place: Path, stated: dict[str, Any]) -> Facts:
             (CERTIFICATE, "application/json", "privacy loss, and what was measured"),
         ),
         composition=COMPOSED[privacy["loss_name"]],
-        certificate_sha256=sha256_of_file(place / CERTIFICATE),
+        certificate_sha256=file_sha256(place / CERTIFICATE),
         engine=stated["engine"],
         plan_hash=stated["plan_hash"],
     )
@@ -167,7 +168,7 @@ def _documents(place: Path, intervals: Callable[[ReleasedFiles], list[dict[str, 
         ) from None
     derived = {
         "n_regions": len(certificate["regions"]),
-        "certificate_sha256": sha256_of_file(place / CERTIFICATE),
+        "certificate_sha256": file_sha256(place / CERTIFICATE),
         "intervals": intervals(files),
     }
     return {"certificate.json": certificate, "derived": derived}

@@ -6,7 +6,6 @@ beside them. What only the office knows is named as open, never made up.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tomllib
@@ -21,6 +20,7 @@ from typing import Any
 from topdown.app.calls import PathText, path_of, public_function
 from topdown.app.read_release import Release
 from topdown.errors import CertificateError
+from topdown.file_names import file_sha256
 from topdown.formats import json_bytes
 from topdown.formats.caps import read_json
 from topdown.formats.common import PrivacyUnit, is_answered
@@ -145,11 +145,6 @@ def first_epsilon(secrets: list[Mapping[str, Any]]) -> tuple[str, str, str] | No
     return None
 
 
-def sha256_of_file(path: Path) -> str:
-    """Return the SHA-256 of a small file, in hex."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _facts_of_release(release: Release) -> Facts:
     plan, stated = release.plan, release.certificate
     privacy, names, root, leaf = stated["privacy"], plan.release, plan.levels[0], plan.levels[-1]
@@ -214,7 +209,7 @@ def _facts_of_release(release: Release) -> Facts:
             ("certificate.json", "application/json", "privacy loss and checks"),
         ),
         composition=COMPOSED[privacy["loss_name"]],
-        certificate_sha256=sha256_of_file(release.path / "certificate.json"),
+        certificate_sha256=file_sha256(release.path / "certificate.json"),
         engine=stated["engine"],
         plan_hash=plan.plan_hash,
     )
@@ -223,7 +218,7 @@ def _facts_of_release(release: Release) -> Facts:
 def _facts_of_choice(folder: Path) -> Facts:
     try:
         question, stated = read_json(folder / QUESTION), read_json(folder / "certificate.json")
-        digest = sha256_of_file(folder / "certificate.json")
+        digest = file_sha256(folder / "certificate.json")
     except (OSError, ValueError, TypeError) as error:
         raise CertificateError(
             f"{folder} cannot be read ({type(error).__name__})", code="V090", fix="run topdown verify on it"

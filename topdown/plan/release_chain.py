@@ -17,6 +17,7 @@ import numpy as np
 
 from topdown.arrays import Ints
 from topdown.errors import CertificateError, ConfigError, TopdownError
+from topdown.file_names import file_sha256
 from topdown.formats.common import USUAL_NEIGHBOURS
 from topdown.inputs import TableColumn, TableProblem, TableReader
 from topdown.inputs.reading_process import NOT_READ
@@ -224,12 +225,6 @@ class BaseFiles:
 def carried_paths(depth: int) -> tuple[str, str]:
     """Return where an extension carries plan and public facts of its base (1), of the base of that (2), and so on."""
     return f"{BASE_FOLDER}/" * depth + PLAN_FILE, f"{BASE_FOLDER}/" * depth + LEAVES_FILE
-
-
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_same_base(plan: Plan, files: BaseFiles) -> None:

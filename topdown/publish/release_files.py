@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from topdown.file_names import file_sha256
 from topdown.formats import json_bytes
 from topdown.formats.release_documents import Manifest, SealedFile
 from topdown.inputs import parquet_bytes
@@ -60,12 +61,6 @@ def _sync(path: Path, flags: int) -> None:
 MANIFEST = "manifest.json"
 
 
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 class Hashes:
     """SHA-256 of the files of a release: of the bytes where we write them, read once where we do not.
 
@@ -82,7 +77,7 @@ class Hashes:
     def of(self, path: str) -> str:
         """Return the hash of a file, in hex."""
         if path not in self._known:
-            self._known[path] = sha256(self._release / path)
+            self._known[path] = file_sha256(self._release / path)
         return self._known[path]
 
     def write(self, path: str, data: bytes) -> None:

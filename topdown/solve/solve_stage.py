@@ -19,12 +19,13 @@ from threadpoolctl import threadpool_limits
 
 from topdown import __version__
 from topdown.arrays import Ints
+from topdown.file_names import file_sha256
 from topdown.formats import json_bytes
 from topdown.formats.release_documents import Solve, TreeEstimate
 from topdown.model import Geography, LeafTable, PackedRows, PackedTable
 from topdown.plan import Plan, PublicContext
 from topdown.plan.plan_values import MEASURED_PLAN
-from topdown.plan.release_chain import BaseFiles, file_sha256
+from topdown.plan.release_chain import BaseFiles
 from topdown.progress import Event, Report, silent
 from topdown.solve.extend import find_patterns, make_extension_solver
 from topdown.solve.noisy_answers import AnswersInMemory, ListedAnswers, MeasurementReader
