@@ -48,12 +48,15 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
+# compileall: what is installed from a checkout is compiled once, as pip does with every other package.
 $(VENV)/.installed: pyproject.toml $(KERNELS) $(VENV)/.created
 	$(BIN)/pip install --quiet --editable .
+	$(BIN)/python -m compileall -q topdown pgsr
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(KERNELS) $(VENV)/.created
 	$(BIN)/pip install --quiet --editable ".[dev,reference,gurobi]"
+	$(BIN)/python -m compileall -q topdown pgsr
 	touch $@ $(VENV)/.installed
 
 clean:
