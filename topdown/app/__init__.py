@@ -24,10 +24,12 @@ if TYPE_CHECKING:
         settings_beside,
         with_ledger_id,
     )
-    from topdown.app.compare_noise import NoiseCompared, certified_split
-    from topdown.app.compare_plans import write_decision
+    from topdown.app.compare_noise import NoiseCompared, budget_for, certified_split
+    from topdown.app.compare_noise import compare_noise as noise_beside
+    from topdown.app.compare_plans import compare_plans as plans_beside
+    from topdown.app.compare_plans import frame_of, write_decision
     from topdown.app.help_pages import FAMILIES, TITLES, TOPDOWN_PAGES, pages
-    from topdown.app.implied_constraints import implied_of_leaves, implied_of_levels
+    from topdown.app.implied_constraints import implied_of_leaves, implied_of_levels, implied_of_plan
     from topdown.app.input_reference import file_tables, key_texts, reference
     from topdown.app.make_release import check_start, measure, run_in_folder, spending
     from topdown.app.noise_law import (
@@ -42,11 +44,13 @@ if TYPE_CHECKING:
     from topdown.app.pipeline import RunOptions, generate_release
     from topdown.app.plan_summary import (
         budget_grid,
+        expected_errors,
         fitted_by_no_pass,
         mean_deviations,
         spent_on_exact,
         tuned_for_others,
     )
+    from topdown.app.plan_summary import plan_summary as summary_of
     from topdown.app.planned import changes, opened, opened_again
     from topdown.app.preflight import made_up_extension, made_up_people, make_miniature, write_as_charged
     from topdown.app.private_choice import check_folder, select, select_check

@@ -30,8 +30,7 @@ from topdown.progress import Event, Report, silent
 from topdown.publish.publish_release import OptionalFiles, PublishOptions, publish
 from topdown.publish.release_certificate import certified_privacy
 from topdown.resources import report_slow_kernels
-from topdown.solve.extend.extension_checks import check_stages
-from topdown.solve.extend.patterns import find_patterns
+from topdown.solve import extend
 from topdown.solve.solve_stage import solve_folder, try_exact_statistics, write_document
 from topdown.solve.tree import check_solve
 from topdown.verify.run_checks import verify, verify_sealed
@@ -117,7 +116,7 @@ def check_base(prepared: PreparedRun, base: Path, report: Report = silent) -> No
             fix=f"see: topdown verify {typed(base)}; nothing was spent",
         )
     check_one_ledger(prepared)
-    check_stages(prepared.context, find_patterns(prepared.context))
+    extend.check_stages(prepared.context, extend.find_patterns(prepared.context))
     report(Event("base", 1, 1, f"{checks.n_checks} checks"))
 
 

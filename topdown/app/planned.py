@@ -17,10 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from topdown import app
 from topdown.app.calls import PathText, leaves_in_memory, path_of, public_function, require_finished
-from topdown.app.compare_noise import BudgetFor, budget_for, compare_noise
-from topdown.app.compare_plans import PlansCompared, compare_plans, frame_of
-from topdown.app.implied_constraints import implied_of_plan
-from topdown.app.plan_summary import budget_grid, expected_errors, plan_summary
 from topdown.app.resource_needs import check_memory
 from topdown.errors import ConfigError, typed
 from topdown.formats.caps import PLAN_BYTES, read_json
@@ -42,7 +38,8 @@ from topdown.publish.release_certificate import open_answers
 if TYPE_CHECKING:
     import pandas as pd
 
-    from topdown.app.compare_noise import NoiseCompared
+    from topdown.app.compare_noise import BudgetFor, NoiseCompared
+    from topdown.app.compare_plans import PlansCompared
     from topdown.app.tuned_run import TunedRun
     from topdown.inputs import ArrowTable
     from topdown.model import Geography, Invariants, Schema
@@ -93,7 +90,7 @@ class Planned:
     @cached_property
     def summary(self) -> PlanSummary:
         """The `topdown.plan_summary` document: areas, noise, certified privacy, ledger, needs, warnings."""
-        return plan_summary(self.prepared)
+        return app.summary_of(self.prepared)
 
     def compare_noise(self, delta: Threshold, epsilon: Threshold | None = None) -> NoiseCompared:
         """Compare discrete Gaussian noise with the best noise for single counts, under one promise for all queries.
@@ -113,7 +110,7 @@ class Planned:
         Cost: seconds; a minute for a hundred queries of different noise.
         """
         wanted = None if epsilon is None else threshold(epsilon, "epsilon")
-        return compare_noise(self.plan, threshold(delta, "delta"), wanted)
+        return app.noise_beside(self.plan, threshold(delta, "delta"), wanted)
 
     def compare(self, other: Planned) -> PlansCompared:
         """Compare with another plan of the same schema: cost, noise, and how far estimates will be off.
@@ -126,7 +123,7 @@ class Planned:
 
         Cost: that of both summaries.
         """
-        return compare_plans(self.summary, other.summary)
+        return app.plans_beside(self.summary, other.summary)
 
     def budget_for(self, epsilon: Threshold, delta: Threshold = "1e-10") -> BudgetFor:
         """Find the budget of at most four digits that costs at most epsilon at delta, with the plan's own shares.
@@ -139,7 +136,7 @@ class Planned:
 
         Cost: a second or two.
         """
-        return budget_for(self.plan, threshold(epsilon, "epsilon"), threshold(delta, "delta"))
+        return app.budget_for(self.plan, threshold(epsilon, "epsilon"), threshold(delta, "delta"))
 
     def errors(self) -> pd.DataFrame:
         """Return the expected error of every table that is measured, at every level, in records.
@@ -150,7 +147,7 @@ class Planned:
 
         Cost: that of the estimates' covariances: two seconds for 25,181 leaves.
         """
-        return frame_of(asdict(error) for error in expected_errors(self.prepared.context))
+        return app.frame_of(asdict(error) for error in app.expected_errors(self.prepared.context))
 
     def budget_grid(self, epsilons: Sequence[Threshold], delta: Threshold = "1e-10") -> pd.DataFrame:
         """Return error and risk at the largest budget that keeps each epsilon at delta; all shares stay.
@@ -166,8 +163,8 @@ class Planned:
         Cost: a second or two for each epsilon, and that of `errors`.
         """
         wanted = [threshold(epsilon, "epsilon") for epsilon in epsilons]
-        points = budget_grid(self.prepared.context, wanted, threshold(delta, "delta"))
-        return frame_of(
+        points = app.budget_grid(self.prepared.context, wanted, threshold(delta, "delta"))
+        return app.frame_of(
             {"epsilon": float(at.epsilon), "budget": str(at.budget), "right_in_100": at.right_in_100}
             | asdict(error)
             for at in points
@@ -224,7 +221,7 @@ class Planned:
             ConfigError: C103 no area has the geocode, C005 the plan extends a release.
             InfeasibleError: I014 public facts exclude each other.
         """
-        return implied_of_plan(self.prepared.context, node)
+        return app.implied_of_plan(self.prepared.context, node)
 
     def to_toml(self) -> str:
         """Return the run file of the plan as text; `topdown.plan` of it gives the same plan hash."""

@@ -54,7 +54,7 @@ from topdown.publish.publish_release import LEDGER
 from topdown.publish.release_certificate import CERTIFICATE, stated_privacy
 from topdown.publish.release_files import write_manifest
 from topdown.publish.release_tables import write_microdata
-from topdown.solve.extend import find_patterns
+from topdown.solve import extend
 from topdown.verify import CheckResult, verify_planned
 
 PREFLIGHT_FOLDER = ".rehearsal"  # inside the release folder, gone before anything is measured
@@ -123,7 +123,7 @@ def made_up_extension(context: PublicContext) -> Histogram:
     Raises:
         InfeasibleError: I020 a leaf's base table has no extension that meets the constraints there.
     """
-    patterns, support = find_patterns(context), context.support
+    patterns, support = extend.find_patterns(context), context.support
     if support is None:
         raise InternalError("this plan extends no release")
     table, kept = patterns.tables[-1], patterns.reserves[-1]

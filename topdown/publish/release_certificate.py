@@ -8,10 +8,12 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from fractions import Fraction
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import scipy
 from msgspec import UNSET, UnsetType, convert, structs
 
 from topdown import __version__
@@ -168,7 +170,6 @@ def words_of(policy: ReleaseChain) -> StatementWords:
 
 CERTIFICATE = "certificate.json"
 NOTHING_CERTIFIED = CertifiedPrivacy()
-SOFTWARE = ("numpy", "pyarrow", "scipy")
 
 
 def usual_epsilon(total: Fraction, loss_name: str) -> str:
@@ -255,13 +256,8 @@ def certified_files(release: Path, context: PublicContext) -> list[str]:
 
 def software() -> dict[str, str]:
     """Return the versions of what computed the release."""
-    versions = {"python": platform.python_version(), "topdown": __version__}
-    for name in SOFTWARE:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "not installed"
-    return versions
+    libraries = {library.__name__: library.__version__ for library in (np, pa, scipy)}
+    return {"python": platform.python_version(), "topdown": __version__, **libraries}
 
 
 def stated_privacy(policy: ReleaseChain, certified: CertifiedPrivacy, book: Book) -> Privacy:

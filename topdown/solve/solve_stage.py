@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 from msgspec import UNSET, structs
 from threadpoolctl import threadpool_limits
 
@@ -27,7 +27,7 @@ from topdown.plan import Plan, PublicContext
 from topdown.plan.plan_values import MEASURED_PLAN
 from topdown.plan.release_chain import BaseFiles
 from topdown.progress import Event, Report, silent
-from topdown.solve.extend import find_patterns, make_extension_solver
+from topdown.solve import extend, tree
 from topdown.solve.noisy_answers import AnswersInMemory, ListedAnswers, MeasurementReader
 from topdown.solve.objectives import OwnStatistics
 from topdown.solve.release_facts import exact_tables, exact_totals, facts_of_release
@@ -47,13 +47,7 @@ from topdown.solve.solved_parts import (
 )
 from topdown.solve.table_changes import SoftRuleRepair
 from topdown.solve.top_down import LeavesMissingError, TopDownSolver, make_top_down_solver
-from topdown.solve.tree import (
-    TreeEstimates,
-    TreeStatistics,
-    choose_levels,
-    exact_at_root,
-    tree_estimates,
-)
+from topdown.solve.tree import TreeStatistics, choose_levels, exact_at_root
 from topdown.solve.tree_solver import TreeSolver
 from topdown.workers import Executor, ReportLoss, Workers, executor_size, workers_with
 
@@ -112,7 +106,7 @@ class Solved:
 
     leaves: PackedTable
     document: Solve
-    numbers: TreeEstimates | None = None
+    numbers: tree.TreeEstimates | None = None
 
 
 def solve_tree(
@@ -249,16 +243,16 @@ def _estimates_document(solver: TreeSolver) -> TreeEstimate:
     return said or TreeEstimate(targets=list(choose_levels(solver.context).levels))
 
 
-def interval_estimates(solver: TreeSolver) -> TreeEstimates | None:
+def interval_estimates(solver: TreeSolver) -> tree.TreeEstimates | None:
     """Return whence the estimates of intervals come; None where the plan asks for none."""
     if solver.context.plan.coverage is None or not isinstance(solver, TopDownSolver):
         return None
     if isinstance(solver.statistics, TreeStatistics):
-        return TreeEstimates(solver.statistics)
-    return tree_estimates(solver.context, solver.answers, solver.at_root)
+        return tree.TreeEstimates(solver.statistics)
+    return tree.tree_estimates(solver.context, solver.answers, solver.at_root)
 
 
-def release_estimates(release: Path, context: PublicContext) -> TreeEstimates:
+def release_estimates(release: Path, context: PublicContext) -> tree.TreeEstimates:
     """Return whence the estimates of a finished release come.
 
     Raises:
@@ -268,7 +262,7 @@ def release_estimates(release: Path, context: PublicContext) -> TreeEstimates:
     reader = MeasurementReader(release, context)
     values = reader.exact()
     totals, tables = exact_totals(context, values), exact_tables(context, values)
-    return tree_estimates(context, reader, exact_at_root(context.plan, totals, tables))
+    return tree.tree_estimates(context, reader, exact_at_root(context.plan, totals, tables))
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,7 +337,6 @@ def write_document(path: Path, document: Solve) -> None:
     part.replace(path)
 
 
-_COMPUTING = ("numpy", "scipy")
 MOST_KEPT = 2**26
 """Noisy answers, two bytes each, that a process keeps for the tree estimate, which asks for them several times."""
 
@@ -356,7 +349,8 @@ def open_release(release: Path, context: PublicContext) -> TreeSolver:
         InfeasibleError: I020 the base table has no extension at some leaf.
     """
     if context.plan.base is not None:
-        return make_extension_solver(context, ListedAnswers(release, context), find_patterns(context))
+        answers = ListedAnswers(release, context)
+        return extend.make_extension_solver(context, answers, extend.find_patterns(context))
     plan = context.plan
     n_numbers = sum(level.n_measured * level.answers_per_node for level in plan.levels)
     again = (plan.fits_tree or plan.coverage is not None) and n_numbers <= MOST_KEPT
@@ -430,5 +424,5 @@ def solve_folder(
 
 def solve_inputs(plan_hash: str, inputs: str) -> dict[str, str]:
     """Return what decides a solve to the last byte on one machine: what it reads, and the programs that compute."""
-    programs = ["topdown " + __version__, *(f"{name} {version(name)}" for name in _COMPUTING)]
-    return {"plan_hash": plan_hash, "inputs_sha256": inputs, "programs": ", ".join(programs)}
+    programs = f"topdown {__version__}, numpy {np.__version__}, scipy {scipy.__version__}"
+    return {"plan_hash": plan_hash, "inputs_sha256": inputs, "programs": programs}

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from topdown.lazy import lazy_face
-from topdown.practice.synth.write_census import SynthResult, synth
 
 if TYPE_CHECKING:
     from topdown.practice.synth.made_up_people import Crowd, DrawnPeople, Population, people_together
@@ -17,5 +16,6 @@ if TYPE_CHECKING:
     from topdown.practice.synth.profile import FacilityShape, LevelShape, Profile, load_profile
     from topdown.practice.synth.public_columns import facility_sizes, housing_of_schema, settle_facilities
     from topdown.practice.synth.repeatable_random import RepeatableRandom, apportion
+    from topdown.practice.synth.write_census import SynthResult, synth
 
 __getattr__ = lazy_face(__name__, __file__)

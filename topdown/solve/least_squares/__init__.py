@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from topdown.solve.least_squares.dense_steps import DenseStep, solve_small
     from topdown.solve.least_squares.interior_point import (
         StandardForm,
+        feasible_set,
         polish,
         solve_by_interior_points,
         solve_polished,

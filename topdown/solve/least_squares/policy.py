@@ -19,11 +19,11 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from topdown.arrays import Floats, Ints
 from topdown.errors import NoSplitError
+from topdown.solve import least_squares
 from topdown.solve.group_constraints import LowerBounds
 from topdown.solve.least_squares import admm
 from topdown.solve.least_squares.active_set import finish_newton, is_cheap, is_root, is_split, solve_root
 from topdown.solve.least_squares.dense_steps import DenseStep, StackedStep, solve_small
-from topdown.solve.least_squares.interior_point import feasible_set, solve_by_interior_points
 from topdown.solve.least_squares.lattice_step import LatticeStep
 from topdown.solve.least_squares.optimality import TARGET_PERSONS, infeasibility_persons, residual_persons
 from topdown.solve.least_squares.problem import (
@@ -46,7 +46,7 @@ APART_PERSONS = (
 
 def have_common_point(problem: Problem) -> bool | None:
     """Tell whether some table breaks no constraint by more than `APART_PERSONS`; None if HiGHS cannot tell."""
-    s = feasible_set(problem)
+    s = least_squares.feasible_set(problem)
     n, own = len(s.entries), len(s.entries)  # the first rows of `below` are signs, which are never given up
     parts = ((1.0, s.below[own:]), (1.0, s.equal), (-1.0, s.equal))
     given = [sparse.hstack([sign * part, -np.ones((part.shape[0], 1))]) for sign, part in parts]
@@ -151,7 +151,7 @@ def _by_interior_point(problem: Problem, found: Solution, residual: float) -> tu
     if n * n * m > MOST_INTERIOR:
         return found, residual
     try:
-        other = solve_by_interior_points(problem)
+        other = least_squares.solve_by_interior_points(problem)
     except (RuntimeError, np.linalg.LinAlgError):  # singular to working precision: what was found stands
         return found, residual
     theirs = residual_persons(problem, other)
