@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
@@ -24,9 +25,11 @@ Ball = Any  # flint.arb
 def bun_steinke(rho: Exact, delta: Threshold) -> Enclosure:
     """Return rho + 2 sqrt(rho ln(1 / delta)) (Bun, Steinke 2016, proposition 1.3), enclosed; an upper bound."""
     budget, target = positive(rho, "rho"), delta_of(delta)
-    with precision(_bits_of_log(target)) as flint:
-        ball = ball_of(flint, budget)
-        low, high = ends(ball + 2 * (-ball * ball_of(flint, target).log()).sqrt())
+    # Decimals, whose steps are rounded correctly, here by less than 1e-50: a release needs this alone, and no balls.
+    with localcontext(Context(_bits_of_log(target) // 3, Emin=MIN_EMIN, Emax=MAX_EMAX)):
+        log = (Decimal(target.numerator) / target.denominator).ln()
+        root = 2 * Fraction((-log * budget.numerator / budget.denominator).sqrt())
+    low, high = (budget + root * (1 + Fraction(way, 10**45)) for way in (-1, 1))
     return Enclosure(low, high, "zCDP, Bun-Steinke")
 
 
