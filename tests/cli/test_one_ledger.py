@@ -8,8 +8,8 @@ import pytest
 
 from tests.helpers.choices import LEDGER, SITES, write_candidates
 from tests.helpers.commands import pgsr
+from tests.helpers.compositions import loss_within
 from topdown.privacy.ledger import read_ledger
-from topdown.verify import MovedCounts, composed_loss
 
 GROUPS = "unit,region,size\n" + "".join(f"{n},1{1 + n % 3},{1 + n % 4}\n" for n in range(30))
 REGIONS = "region,parent,level\n1,,land\n" + "".join(f"1{n},1,county\n" for n in (1, 2, 3))
@@ -77,16 +77,7 @@ def test_everything_released_is_one_number(topdown, run, check):
     assert (row["kind"], "number of groups" in row["sentence"]) == ("presence", True)
     ((delta, box),) = row["epsilon"].items()
     assert Fraction(delta) == Fraction(1, 100_000) + Fraction(1, 10**10)
-    charges = [charge for _, charge in read_ledger(LEDGER).charges]
-    moved = [
-        (x.law, MovedCounts(x.parameter, x.shift, x.coordinates, x.delta, x.weights))
-        for charge in charges
-        for x in charge.laws
-    ]
-    responses = [(c.epsilon, c.exp_epsilon) for c in charges if not c.laws]
-    own = composed_loss(moved, responses)
-    ends = own.epsilon(delta)
-    assert float(ends.lower) * 0.998 <= float(box[1]) <= float(ends.upper) * 1.002 + float(own.slack)
+    own = loss_within([charge for _, charge in read_ledger(LEDGER).charges], delta, box)
     assert float(own.guess.lower) - 1e-3 <= float(row["best_guess"][1]) <= float(own.guess.upper) + 2e-3
     apart = topdown("audit", run.stem, "--json").document["secrets"][0]
     assert Fraction(box[1]) < Fraction(apart["epsilon"]["1e-10"][1]) + 1 + 2 + Fraction(1, 2) + Fraction(1, 2)

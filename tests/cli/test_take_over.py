@@ -9,10 +9,10 @@ import pytest
 
 from tests.helpers.choices import LEDGER
 from tests.helpers.commands import pgsr
+from tests.helpers.compositions import loss_within
 from tests.helpers.small_release import reseal
 from topdown.measure.run_ledger import ledger_location_of_file
 from topdown.privacy.ledger import Disk, TakenOver, find_former_ledger, read_ledger, take_over
-from topdown.verify import MovedCounts, composed_loss
 
 FORMER = Path(__file__).resolve().parents[1] / "data" / "former_ledgers"
 TOY, OPTIMAL, GROUPS, REGISTERED = (
@@ -76,15 +76,7 @@ def test_what_former_ledgers_held_counts_in_everything_that_follows(topdown, run
     said = topdown("audit", "--ledger", LEDGER, "--json").ok()
     check(said.document)
     ((delta, box),) = said.document["secrets"][0]["epsilon"].items()
-    charges = [charge for _, charge in book.charges]
-    moved = [
-        (x.law, MovedCounts(x.parameter, x.shift, x.coordinates, x.delta, x.weights))
-        for charge in charges
-        for x in charge.laws
-    ]
-    own = composed_loss(moved, [(c.epsilon, c.exp_epsilon) for c in charges if not c.laws])
-    ends = own.epsilon(delta)
-    assert float(ends.lower) * 0.998 <= float(box[1]) <= float(ends.upper) * 1.002 + float(own.slack)
+    loss_within([charge for _, charge in book.charges], delta, box)
     assert sum(row["n_unfinished"] for row in said.document["releases"]) == 1
 
     assert topdown("generate", run, "--out", "same", "--yes").refusal == "B013"

@@ -14,7 +14,7 @@ from pgsr import Policy, verify
 from pgsr.cli import main
 from pgsr.group_checks import check_folder
 from pgsr.releasing import run_release
-from tests.helpers.failing import fails_with
+from tests.helpers.failing import fails_with, stopping_at
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, change_limits, released
 from tests.helpers.killed import trials
 from tests.helpers.model_disk import OUTCOMES, Crash, ModelDisk
@@ -173,13 +173,8 @@ def test_the_second_run_in_one_folder_is_refused(tmp_path):
 def test_without_resume_the_folder_of_a_run_says_what_it_spent(tmp_path):
     """Who starts again elsewhere pays twice; the error must say what is spent and how to go on."""
     settings = options(tmp_path)
-
-    def stop(event) -> None:
-        if event.stage == "measure":
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt) as stopped:
-        released(GROUPS, REGIONS, "tracking", "1/2", report=stop, **settings)
+        released(GROUPS, REGIONS, "tracking", "1/2", report=stopping_at("measure"), **settings)
     kept = "epsilon 1/2; finished noise is kept: go on with --resume"
     assert [f"this run spent: {kept}"] == stopped.value.__notes__
     with pytest.raises(Exception, match="very release") as caught:
@@ -204,15 +199,10 @@ def test_without_resume_the_folder_of_a_run_says_what_it_spent(tmp_path):
 def test_a_level_in_the_form_of_another_version_is_refused_before_more_is_charged(tmp_path, monkeypatch):
     """A run that an older version began would be charged again for what is missing, and then not be finished."""
     settings = options(tmp_path)
-
-    def stop(event) -> None:
-        if event.stage == "measure":
-            raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
         patch.setitem(TABLE_VERSIONS, "pgsr.measurements", "0")
         with pytest.raises(KeyboardInterrupt):
-            released(GROUPS, REGIONS, "tracking", "1/2", report=stop, **settings)
+            released(GROUPS, REGIONS, "tracking", "1/2", report=stopping_at("measure"), **settings)
     before = Path(settings["ledger"]).read_bytes()
     with fails_with("V020", CertificateError, match="another version"):
         released(GROUPS, REGIONS, "tracking", "1/2", resume=True, **settings)

@@ -11,7 +11,9 @@ from tests.helpers.ledgers import with_ledger
 from tests.helpers.rule_texts import rule
 from tests.helpers.runs import run_text
 from topdown.app import generate_release
-from topdown.plan import prepare
+from topdown.measure import read_microdata
+from topdown.model import Histogram
+from topdown.plan import load_context, prepare
 
 SCHEMA = """\
 type = "topdown.schema"
@@ -165,6 +167,23 @@ def write_land(folder: Path, seed: int, *, n_blocks: int = 14, by_job: bool = Fa
     unread = _unread(names, INVARIANTS + BY_JOB * by_job)
     (folder / "more.toml").write_text(_run("schema.toml", "invariants.toml", "full.csv", body, rho, unread))
     return Land(folder, folder / "base", folder / "more.toml")
+
+
+def records_kept(base: Path, release: Path) -> Histogram:
+    """Return the records of an extension; fail unless base table, zeros and lower bounds are kept."""
+    context = load_context(release)
+    more = read_microdata(release / "microdata" / "persons.parquet", context)
+    plain = read_microdata(base / "microdata" / "persons.parquet", load_context(base))
+    again = Histogram.build(
+        plain.n_nodes, plain.n_cells, more.node, context.support.of_cell[more.cell], more.count
+    )
+    for name in ("node", "cell", "count"):  # the base table, at every leaf
+        np.testing.assert_array_equal(getattr(plain, name), getattr(again, name))
+    assert context.rules.open[-1][more.node, context.rules.class_of_cell[more.cell]].all()
+    for cells, lower in zip(context.rules.bound_cells, context.rules.lower[-1].T, strict=True):
+        held = np.bincount(more.node[cells[more.cell]], more.count[cells[more.cell]], more.n_nodes)
+        assert (held >= lower).all()
+    return more
 
 
 def _by_job(rng, numbers):

@@ -1,6 +1,7 @@
 """Invariants beyond the bundled ones, one of each kind and what happens when they meet, and toy censuses under them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from tests.helpers.rule_texts import rule
 from tests.helpers.rule_twins import TWINS, columns_of, example
 from topdown.model import Histogram
 from topdown.plan import PublicContext
+from topdown.solve import Solved
 
 TOY = Path(__file__).resolve().parents[2] / "invariants" / "toy.toml"
 
@@ -130,6 +132,12 @@ def exact_tables(census: solved.Census) -> dict[str, np.ndarray]:
     plan, names = census.context.plan, census.context.geography.level_names
     queries = {e.name: (names.index(e.level), plan.query(e.query)) for e in plan.invariants.exact}
     return {name: census.truth[depth].answers(q) for name, (depth, q) in queries.items() if q.factors}
+
+
+def solve(census: solved.Census, answers: solved.NoisyAnswers, **how: Any) -> Solved:
+    """Solve a census from noisy answers and what is exact of it."""
+    exact, tables = exact_values(census), exact_tables(census)
+    return solved.solve_answers(census.context, answers, exact, tables=tables, **how)
 
 
 def check_promises(census: solved.Census, leaves: Histogram) -> None:

@@ -156,3 +156,10 @@ def toy_run(*, levels: str = "", rho: str = "2") -> str:
     body = levels or settings[settings.index("[[level]]") :]
     unsaid = {"agency": None, "contact": None}
     return run_text(f'[budget]\nrho = "{rho}"\n\n{body}', {"settings": "toy"}, release=unsaid)
+
+
+def check_proved(document: Solve) -> None:
+    """Fail unless every least-squares problem converged and every rounding is proved."""
+    for level in document.levels:
+        assert (level.n_unconverged, level.n_roundings_optimal) == (0, level.n_roundings)
+        assert level.max_kkt_residual_persons <= 1e-5

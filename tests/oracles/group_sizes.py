@@ -195,16 +195,21 @@ def clustering_by_regions(
     )
 
 
+def siblings(answers: Answers, level: int) -> Iterator[tuple[int, int, float]]:
+    """Yield the regions of a level that have siblings and groups, their parents and their shares of these."""
+    tree, totals = answers.tree, answers.totals
+    for r in range(*tree.columns(level).indices(tree.n_nodes)):
+        g = tree.parent[r]
+        if totals[r] not in (0, totals[g]):
+            yield r, g, totals[r] / totals[g]
+
+
 def ratios_of_tails(
     answers: Answers, apart: Floats, tails: Floats, of_tails: Floats, level: int
 ) -> list[float]:
     """Return, per size, how rates of groups of that size or larger vary between siblings; see `ratios_of_siblings`."""
-    tree, totals, seen = answers.tree, answers.totals, []
-    for r in range(*tree.columns(level).indices(tree.n_nodes)):
-        g = tree.parent[r]
-        if totals[r] in (0, totals[g]):
-            continue
-        share = totals[r] / totals[g]
+    seen = []
+    for r, g, share in siblings(answers, level):
         for c in range(1, answers.choice.columns[r]):
             due = share * tails[g, c]
             by_chance = answers.variance(level) + due * (1 - share) + share**2 * of_tails[g, c]
@@ -221,13 +226,9 @@ def ratios_of_siblings(
         answers: of which only columns are read.
         apart, tails, spread, usual: see `fit_siblings`.
     """
-    tree, totals, n = answers.tree, answers.totals, answers.noisy.shape[1]
+    totals, n = answers.totals, answers.noisy.shape[1]
     noise, seen, regions = answers.variance(level), [], []
-    for r in range(*tree.columns(level).indices(tree.n_nodes)):
-        g = tree.parent[r]
-        if totals[r] in (0, totals[g]):
-            continue
-        share = totals[r] / totals[g]
+    for r, g, share in siblings(answers, level):
         tail = [totals[r], *answers.noisy[r, 1:], 0]
         for c in range(n if answers.choice.columns[r] == n else answers.choice.columns[r] - 1):
             due = share * max(tails[g, c] - tails[g, c + 1], 0.0)
@@ -298,13 +299,10 @@ def ratios_of_adapted(
     level: int,
 ) -> list[float]:
     """Return, per size, how rates vary beyond what blocks of sizes tell; see `fit_adapted` and `ratios_of_siblings`."""
-    tree, totals, n = answers.tree, answers.totals, answers.noisy.shape[1]
+    totals, n = answers.totals, answers.noisy.shape[1]
     variance, seen = answers.variance(level), []
-    for r in range(*tree.columns(level).indices(tree.n_nodes)):
-        g = tree.parent[r]
-        if totals[r] in (0, totals[g]):
-            continue
-        share, scale = totals[r] / totals[g], sqrt(variance / 2)
+    scale = sqrt(variance / 2)
+    for r, g, share in siblings(answers, level):
         numbers = np.maximum(tails[g, :-1] - tails[g, 1:], 0.0)
         near = [(min(int((c + 1) / 1.2), c), min(int((c + 1) * 1.2) + 1, n)) for c in range(n)]
         smooth = np.array([max(tails[g, a] - tails[g, b], 0.0) / (b - a) for a, b in near])

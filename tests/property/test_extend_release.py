@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.extension import Land, make_land
+from tests.helpers.extension import Land, make_land, records_kept
 from tests.helpers.failing import fails_with
 from tests.helpers.ledgers import limit_as_stated, n_intents
 from tests.helpers.sections import solve_small
@@ -18,7 +18,7 @@ from tests.helpers.solved import solve_release
 from tests.helpers.tiny_extension import draw_world
 from topdown.app import generate_release
 from topdown.errors import BudgetError, CertificateError, ConfigError, InfeasibleError
-from topdown.measure import draw, load_records, measure, read_microdata, records_form
+from topdown.measure import draw, load_records, measure, records_form
 from topdown.model import support as support_module
 from topdown.plan import PreparedRun, load_context, load_release_chain, prepare
 from topdown.privacy.ledger import read_book
@@ -56,19 +56,7 @@ def test_the_base_table_and_the_constraints_hold(tmp_path: Path, seed: int, *, b
     """Whatever the noise: every base count the same at every leaf, no zero or bound broken, all roundings proved."""
     land = make_land(tmp_path, seed, n_blocks=4 + seed, by_job=by_job)
     _, release = run(land)
-    context = load_context(release)
-    more = read_microdata(release / "microdata" / "persons.parquet", context)
-    base = load_context(land.base)
-    plain = read_microdata(land.base / "microdata" / "persons.parquet", base)
-    again = type(plain).build(
-        plain.n_nodes, plain.n_cells, more.node, context.support.of_cell[more.cell], more.count
-    )
-    for name in ("node", "cell", "count"):
-        np.testing.assert_array_equal(getattr(plain, name), getattr(again, name))
-    assert context.rules.open[-1][more.node, context.rules.class_of_cell[more.cell]].all()
-    for cells, lower in zip(context.rules.bound_cells, context.rules.lower[-1].T, strict=True):
-        held = np.bincount(more.node[cells[more.cell]], more.count[cells[more.cell]], more.n_nodes)
-        assert (held >= lower).all()
+    records_kept(land.base, release)
     document = json.loads((release / "solve.json").read_text())
     assert document["staged"] is True
     assert all(level["n_roundings_optimal"] == level["n_roundings"] for level in document["levels"])

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from tests.helpers.depth import repeats
-from tests.helpers.extension import INVARIANTS, make_land
+from tests.helpers.extension import INVARIANTS, make_land, records_kept
 from tests.helpers.rule_texts import rule
-from tests.helpers.solved import solve_answers
 from topdown.app import generate_release
 from topdown.formats import Broken, Solve, json_bytes
-from topdown.measure import read_microdata
 from topdown.model import Histogram
 from topdown.plan import load_context, prepare
 from topdown.solve import SoftRuleRepair
@@ -45,9 +43,7 @@ SOFT = (
 
 def release(census: solved.Census, seed: int, size: float, *, workers: int = 1) -> Any:
     """Solve a census from noisy answers."""
-    exact, tables = policies.exact_values(census), policies.exact_tables(census)
-    answers = solved.noisy(census, seed, size=size)
-    return solve_answers(census.context, answers, exact, tables=tables, workers=workers)
+    return policies.solve(census, solved.noisy(census, seed, size=size), workers=workers)
 
 
 def check_listed(
@@ -67,10 +63,7 @@ def check_listed(
 
 def check_levels(document: Solve) -> None:
     """Fail unless all is certified and rounded to a proved optimum."""
-    for level in document.levels:
-        assert level.n_unconverged == 0
-        assert level.max_kkt_residual_persons <= 1e-5
-        assert level.n_roundings_optimal == level.n_roundings
+    solved.check_proved(document)
     for repair in document.comparisons.repairs:
         assert repair.proved
         assert repair.distance > 0
@@ -173,19 +166,7 @@ def extended(folder: Path, seed: int, *, by_job: bool, rules: bool = True) -> tu
     generate_release(prepare(land.run, land.base), land.folder / "more", base=land.base)
     out = land.folder / "more"
     document = msgspec.json.decode((out / "solve.json").read_bytes(), type=Solve)
-    context = load_context(out)
-    more = read_microdata(out / "microdata" / "persons.parquet", context)
-    base = load_context(land.base)
-    plain = read_microdata(land.base / "microdata" / "persons.parquet", base)
-    again = Histogram.build(
-        plain.n_nodes, plain.n_cells, more.node, context.support.of_cell[more.cell], more.count
-    )
-    for name in ("node", "cell", "count"):  # the base table, at every leaf
-        np.testing.assert_array_equal(getattr(plain, name), getattr(again, name))
-    assert context.rules.open[-1][more.node, context.rules.class_of_cell[more.cell]].all()
-    for cells, lower in zip(context.rules.bound_cells, context.rules.lower[-1].T, strict=True):
-        held = np.bincount(more.node[cells[more.cell]], more.count[cells[more.cell]], more.n_nodes)
-        assert (held >= lower).all()
+    more = records_kept(land.base, out)
     return document, more, out
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.helpers import policies, solved
 from tests.helpers.depth import repeats
-from tests.helpers.solved import solve_answers
 from topdown.model import ConstraintSystem, SplitConstraints, split_constraints
 from topdown.model import split_polytopes as polytopes
 from topdown.plan import PublicContext
@@ -152,9 +151,7 @@ def test_populations_never_change(seed: int) -> None:
         patch.setattr(
             "topdown.solve.solve_stage.choose_cut", lambda *_: (1, 10**9)
         )  # one run: nodes keep their numbers
-        result = solve_answers(
-            census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census)
-        )
+        result = policies.solve(census, solved.noisy(census, seed, size=6.0))
     for depth, table in enumerate(result.leaves.whole().at_every_level(census.context.geography)[:-1]):
         totals = {(depth, i): n for i, n in enumerate(table.totals().tolist()) if n}
         assert totals == {key: n for key, n in seen.items() if key[0] == depth}

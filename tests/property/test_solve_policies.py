@@ -29,8 +29,7 @@ def test_every_policy_keeps_every_promise(policy: str, seed: int, size: float) -
     with tempfile.TemporaryDirectory() as folder:
         census = policies.make_census(Path(folder), seed, (policies.POLICIES | policies.ONE_OF_EACH)[policy])
         answers = solved.noisy(census, seed + 1, size=size)
-        exact, tables = policies.exact_values(census), policies.exact_tables(census)
-        result = solve_answers(census.context, answers, exact, tables=tables)
+        result = policies.solve(census, answers)
     policies.check_promises(census, result.leaves.whole())
     assert result.document.failsafe == []
     for level, verdict in zip(result.document.levels, plan_verdicts(census.context), strict=True):
@@ -82,8 +81,7 @@ def test_soft_rules_may_leave_the_flow_without_breaking_a_promise(tmp_path: Path
 def test_without_noise_the_truth_comes_back(policy: str, tmp_path: Path) -> None:
     """Limits that cut into the truth, or an exact table set up wrongly, would show here first."""
     census = policies.make_census(tmp_path, 3, policies.POLICIES[policy])
-    answers, tables = solved.noisy(census, 0, size=0.0), policies.exact_tables(census)
-    result = solve_answers(census.context, answers, policies.exact_values(census), tables=tables)
+    result = policies.solve(census, solved.noisy(census, 0, size=0.0))
     truth = census.truth[-1]
     np.testing.assert_array_equal(
         result.leaves.whole().dense(0, truth.n_nodes), truth.dense(0, truth.n_nodes)
@@ -98,9 +96,7 @@ def test_without_implied_constraints_the_failsafe_saves_the_release(seed: int) -
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         census = policies.make_census(Path(folder), seed, policies.MIXED)
         patch.setattr(polytopes, "MAX_KINDS", 0)
-        result = solve_answers(
-            census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census)
-        )
+        result = policies.solve(census, solved.noisy(census, seed, size=6.0))
     policies.check_promises(census, result.leaves.whole())
     for use in result.document.failsafe:
         assert use.distance % 2 == 0
@@ -117,9 +113,7 @@ def test_the_failsafe_is_used_and_names_what_conflicts(
     uses = []
     for seed in range(40):
         census = policies.make_census(tmp_path / str(seed), seed, policies.MIXED)
-        result = solve_answers(
-            census.context, solved.noisy(census, seed, size=6.0), policies.exact_values(census)
-        )
+        result = policies.solve(census, solved.noisy(census, seed, size=6.0))
         uses += result.document.failsafe
         if any("at least two people per dormitory" in use.constraints for use in uses):
             return
@@ -195,10 +189,7 @@ def test_passes_that_cross_exact_tables_keep_them(passes: str, seed: int, size: 
     text = text.replace('{ queries = ["total"], table = "total" },', "")
     with tempfile.TemporaryDirectory() as folder:
         census = policies.make_census(Path(folder), seed, more, run=text)
-        exact, tables = policies.exact_values(census), policies.exact_tables(census)
-        result = solve_answers(
-            census.context, solved.noisy(census, seed + 1, size=size), exact, tables=tables
-        )
+        result = policies.solve(census, solved.noisy(census, seed + 1, size=size))
     policies.check_promises(census, result.leaves.whole())
     for level in result.document.levels:
         assert level.max_kkt_residual_persons <= 1e-2  # a table fixed to 1e-7 can leave a pass no room
@@ -248,9 +239,8 @@ def test_the_failsafe_keeps_exact_tables(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         census = policies.make_census(Path(folder), seed, more)
         patch.setattr(polytopes, "MAX_KINDS", 0)
-        exact, tables = policies.exact_values(census), policies.exact_tables(census)
         try:
-            result = solve_answers(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
+            result = policies.solve(census, solved.noisy(census, seed, size=6.0))
         except InfeasibleError:  # a plan of so many kinds with exact tables that cross is refused (C074)
             reject()
     policies.check_promises(census, result.leaves.whole())
@@ -264,9 +254,7 @@ def test_the_failsafe_with_exact_tables_is_used(tmp_path: Path, monkeypatch: pyt
     for seed in range(10 * DEPTH):
         more = policies.POLICIES["county and land cross"] + policies.MIXED
         census = policies.make_census(tmp_path / str(seed), seed, more)
-        exact, tables = policies.exact_values(census), policies.exact_tables(census)
         with suppress(InfeasibleError):  # refused (C074) outside tests, as above
-            result = solve_answers(census.context, solved.noisy(census, seed, size=6.0), exact, tables=tables)
-            uses += result.document.failsafe
+            uses += policies.solve(census, solved.noisy(census, seed, size=6.0)).document.failsafe
     assert uses
     assert any("both" in use.constraints for use in uses)

@@ -48,10 +48,7 @@ def test_promises_hold_whatever_splits_are_fitted_to(
     if by_means:
         monkeypatch.setattr(objective, "MOST_WRITTEN_OUT", 0)
     census = with_tree(policies.make_census(tmp_path, 3, policies.POLICIES[policy]))
-    answers = solved.noisy(census, 4, size=2.0)
-    result = solve_answers(
-        census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
-    )
+    result = policies.solve(census, solved.noisy(census, 4, size=2.0))
     policies.check_promises(census, result.leaves.whole())
     assert result.document.failsafe == []
     assert all(level.n_unconverged == 0 for level in result.document.levels)
@@ -104,10 +101,7 @@ def test_tables_of_a_root_are_those_of_its_cells(toy: solved.Census) -> None:
 def test_random_censuses_keep_their_promises(seed: int, tmp_path: Path) -> None:
     """Any schema, geography and rules that a plan accepts must be solved or left to own measurements by name."""
     census = with_tree(random_census.make_random_census(tmp_path, seed))
-    answers = solved.noisy(census, seed)
-    result = solve_answers(
-        census.context, answers, policies.exact_values(census), tables=policies.exact_tables(census)
-    )
+    result = policies.solve(census, solved.noisy(census, seed))
     policies.check_promises(census, result.leaves.whole())
     assert all(level.n_unconverged == 0 for level in result.document.levels)
 

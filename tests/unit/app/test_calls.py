@@ -12,7 +12,7 @@ import pytest
 
 import topdown
 from tests.helpers.extension import make_land
-from tests.helpers.failing import fails_with
+from tests.helpers.failing import fails_with, stopping_at
 from tests.helpers.folders import files
 from tests.helpers.sections import cut_small
 from topdown.cli import main
@@ -169,13 +169,8 @@ def test_what_another_process_charged_meanwhile_is_not_this_runs(own, tmp_path):
 
 def test_an_interrupt_says_what_is_spent(own, tmp_path):
     """A program that catches Ctrl-C must know whether it paid."""
-
-    def stop(event: topdown.Event) -> None:
-        if event.stage == "solve":
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt) as stopped:
-        topdown.generate(own, tmp_path / "release", report=stop)
+        topdown.generate(own, tmp_path / "release", report=stopping_at("solve"))
     assert stopped.value.__notes__[0].startswith(f"{SPEND_NOTE}ρ")
     assert topdown.generate(own, tmp_path / "release", resume=True).checks.ok
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import topdown
-from tests.helpers.failing import fails_with
+from tests.helpers.failing import fails_with, stopping_at
 from tests.helpers.folders import files
 from topdown.inputs import MemoryTable
 from topdown.workers import refuse_confidential
@@ -113,11 +113,7 @@ def test_a_release_of_frames_needs_no_files_and_goes_on_with_the_same_people(own
     records, leaves, out = of(own), leaves_of(own), tmp_path / "release"
     for name in ("persons.csv.gz", "blocks.csv.gz"):
         (own.parent / name).rename(own.parent / f"elsewhere-{name}")
-
-    def stop(event: topdown.Event) -> None:
-        if event.stage == "measure" and event.done < event.total:
-            raise KeyboardInterrupt
-
+    stop = stopping_at("measure", lambda event: event.done < event.total)
     with pytest.raises(KeyboardInterrupt):
         topdown.generate(own, out, records=records, leaves=leaves, report=stop)
     other = records.assign(count=records["count"].where(records.index != 5, 9))

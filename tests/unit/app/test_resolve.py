@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import topdown
-from tests.helpers.failing import fails_with
+from tests.helpers.failing import fails_with, stopping_at
 from tests.helpers.folders import files
 from tests.helpers.small_release import canonical, reseal
 from topdown.formats import json_bytes
@@ -46,11 +46,7 @@ def test_a_resolved_release_is_whole_and_says_whose_measurement_it_is(town, tree
     assert (second.plan.release.id, second.plan.coverage) == ("made-up-tree", Fraction(19, 20))
     text = (tree / "README.txt").read_text(encoding="utf-8")
     assert f"solves the measurement of made-up, plan {first.plan.plan_hash[:8]}" in text
-    report = (tree / "report.html").read_text(encoding="utf-8")
-    assert ("nothing charged." in text.replace("\n", " "), "charged for this release" in report) == (
-        True,
-        False,
-    )
+    assert "charged for this release" not in (tree / "report.html").read_text(encoding="utf-8")
     whole = topdown.audit_ledger(tree / "ledger.jsonl")
     assert (whole.charged, len(whole.releases)) == ({"rho": "2"}, 1)
     assert topdown.audit(tree).agrees
@@ -151,14 +147,9 @@ def test_extensions_and_full_folders_are_refused(town, tree, tmp_path):
         assert "and extend that" not in refused.value.fix  # which is refused as well
     with fails_with("C085"):
         topdown.resolve(town.release, tree, targets="tree")
-
-    def stop(event: topdown.Event) -> None:
-        if event.stage == "solve" and event.done:
-            raise KeyboardInterrupt
-
     out, asked = tmp_path / "stopped", {"targets": "tree", "coverage": "19/20", "name": "tree"}
     with pytest.raises(KeyboardInterrupt):
-        topdown.resolve(town.release, out, **asked, report=stop)
+        topdown.resolve(town.release, out, **asked, report=stopping_at("solve", lambda event: event.done > 0))
     with pytest.raises(topdown.TopdownError, match="not an empty folder"):
         topdown.resolve(town.release, out, targets="tree", name="tree")
     topdown.resolve(town.release, out, **asked)

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from pgsr import hierarchy_of, verify
-from tests.helpers.failing import fails_with
+from tests.helpers.failing import fails_with, stopping_at
 from tests.helpers.folders import files
 from tests.helpers.groups import GROUPS, REGIONS, WHY, book, codes, edit_document, released, seal
 from tests.helpers.small_release import rewrite_table
@@ -39,16 +39,6 @@ def release_from(folder, seed=0, **options):
     options = options if "ledger" in options else options | book(folder)
     released(groups(seed), TOWNS, ROWS, 6, **options)
     return folder / "out"
-
-
-def stop_after(level):
-    """Return a report that interrupts once a level is measured."""
-
-    def report(event):
-        if event.stage == "measure" and event.text == level:
-            raise KeyboardInterrupt
-
-    return report
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +102,7 @@ def test_an_interrupted_release_goes_on_by_the_answers_it_has(tmp_path, level):
     """Levels still to draw are chosen by the noise that was kept; nothing is charged twice."""
     named = book(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        release_from(tmp_path, report=stop_after(level), **named)
+        release_from(tmp_path, report=stopping_at("measure", lambda event: event.text == level), **named)
     folder = release_from(tmp_path, resume=True, report=silent, **named)
     assert set() == codes(verify(folder))
     charged, _, _ = read_book((folder / "ledger.jsonl").read_bytes(), folder)
@@ -123,7 +113,7 @@ def test_a_lost_level_is_not_drawn_again_below_its_choices(tmp_path):
     """New noise of a level would not be what the levels below were chosen by; nothing more is charged."""
     named = book(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        release_from(tmp_path, report=stop_after("region"), **named)
+        release_from(tmp_path, report=stopping_at("measure", lambda event: event.text == "region"), **named)
     (lost,) = (tmp_path / "out" / "measurements" / "nation").glob("*.drawn")
     lost.unlink()
     before = named["ledger"].read_bytes()
