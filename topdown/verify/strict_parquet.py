@@ -514,27 +514,30 @@ class ParquetTable:
         Args:
             known: what is known of the rows from one number to before another.
         """
-        bounds = [*range(0, self.n_rows, max(self.rows, 1)), self.n_rows]
         try:
             if self._is_own:
-                groups = enumerate(pairwise(bounds))
-                return all(self._has_values(group, known(first, last)) for group, (first, last) in groups)
+                return self._has_values(known(0, self.n_rows))
             if not IS_COMPILED or self._file.metadata.created_by != THIS_WRITER:
                 return False
             data = read_bytes(self._root, self.path, self._code, MOST_BYTES_AT_ONCE)
+            bounds = [*range(0, self.n_rows, max(self.rows, 1)), self.n_rows]
             rows = [known(first, last) for first, last in pairwise(bounds)]
             return has_due_bytes(data, self._schema, rows, self._stamps)
         except Exception:  # what is damaged can surface as almost anything; reading says what it is
             return False
 
-    def _has_values(self, group: int, known: KnownRows) -> bool:
-        """Tell whether a row group has the known values, and as many answers in each row as are known."""
-        found = self._file.read_row_group(group, columns=list(known.columns), use_threads=False)
+    def _has_values(self, known: KnownRows) -> bool:
+        """Tell whether all rows have the known values, and as many answers in each as are known."""
+        found = self._file.read(columns=list(known.columns), use_threads=False)
         if not all(found[n].cast(c.type).combine_chunks().equals(c) for n, c in known.columns.items()):
             return False
-        answers = self._file.metadata.row_group(group).column(self._schema.get_field_index(ANSWERS))
-        self._stream.seek(answers.data_page_offset)
-        return has_lengths(self._stream, answers.total_compressed_size, known.lengths)
+        at = self._schema.get_field_index(ANSWERS)
+        for group, lengths in enumerate(np.split(known.lengths, range(self.rows, self.n_rows, self.rows))):
+            answers = self._file.metadata.row_group(group).column(at)
+            self._stream.seek(answers.data_page_offset)
+            if not has_lengths(self._stream, answers.total_compressed_size, lengths):
+                return False
+        return True
 
     def _groups(self) -> Iterator[pa.Table]:
         """Read one row group after the other; at last the file must be byte for byte what its rows are written as."""
@@ -560,7 +563,7 @@ class ParquetTable:
     def _read_groups(self) -> Iterator[pa.Table]:
         for i in range(self._file.num_row_groups):
             group = self._file.read_row_group(i, use_threads=False)
-            group.validate(full=True)
+            group.validate(full=not self._is_own)
             yield group
 
     def close(self) -> None:
@@ -577,14 +580,11 @@ def label_positions(column: Any, known: pa.Array) -> NDArray[np.int64]:
 
 def _positions(chunk: pa.DictionaryArray, known: pa.Array) -> NDArray[np.int64]:
     texts = chunk.dictionary.cast(TEXT)
-    found: NDArray[np.int64]
     if not chunk.null_count and texts.equals(known):  # looking each of them up would find the same
-        found = chunk.indices.to_numpy().astype(np.int64)
-        return found
+        return int64_array(chunk.indices)
     # one place more: an empty value has index -1
     place = np.append(pc.fill_null(pc.index_in(texts, value_set=known), -1).to_numpy(), -1)
-    found = place[pc.fill_null(chunk.indices, -1).to_numpy()].astype(np.int64)
-    return found
+    return np.asarray(place[pc.fill_null(chunk.indices, -1).to_numpy()], dtype=np.int64)
 
 
 def int64_array(column: Any) -> NDArray[np.int64]:
