@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from pgsr.estimators.kernels_intervals import (
         Adapted,
+        LevelAnswers,
         adapt_to_region,
         fit_adapted,
         fit_neighbours,
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
         constrained_estimate,
         fitted_totals,
         rates_apart,
+        shared_noise,
         smooth_counts,
         whole_counts,
         whole_totals,

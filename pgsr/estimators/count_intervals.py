@@ -41,7 +41,8 @@ MEANING = {
     OF_MODEL: f"{_MEANT}: in a benchmark of thirteen data sets, twelve of them made up, those of posterior held at "
     "least 48, 88, 93 and 97 of 100 cells with groups at 50, 90, 95 and 99 %, at every level with 500 such cells, and "
     "up to all of them; whole numbers rarely have just the stated probability, so that some intervals are one longer "
-    f"than those of like cells; it holds less often in a region unlike its siblings; {_SUMS}",
+    "than those of like cells; it holds less often in a region unlike its siblings and, under large noise, where each "
+    f"size differs by itself, as in none of these data sets; {_SUMS}",
 }
 """What an interval is, by method; the numbers are those of bench/results/pgsr_outside.md, rounded down."""
 REACH, MOST_REACH = 40, 2_000_000

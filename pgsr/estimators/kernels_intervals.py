@@ -175,29 +175,39 @@ def mass_to(number: Whole, law: Floats, is_normal: Whole) -> float:
     return probability
 
 
-def fit_tails(
-    answers: IntTable,
-    columns: Ints,
-    totals: Ints,
-    parent: Ints,
-    apart: Floats,
-    tails: FloatTable,
-    of_tails: FloatTable,
-    level: Ints,
-    variance: float,
-    out: FloatsOut,
-) -> None:
+@dataclass(eq=False, repr=False)
+class LevelAnswers:
+    """What the regions of one level answer, beside what their parents have.
+
+    Args:
+        answers: [node][size].
+        columns, totals, parent: of every node.
+        apart: of every node, how far its rate varies about its parent's, in proportion to the variance of siblings'.
+        tails, of_tails: tail counts, of levels above their posterior mean, and their variance, [node][size + 1].
+        spread: variance of the parents' number of groups of each size, [node][size].
+        first, stop: first node of the level and the one after the last.
+        variance: of one answer.
+    """
+
+    answers: IntTable
+    columns: Ints
+    totals: Ints
+    parent: Ints
+    apart: Floats
+    tails: FloatTable
+    of_tails: FloatTable
+    spread: FloatTable
+    first: Whole
+    stop: Whole
+    variance: float
+
+
+def fit_tails(here: LevelAnswers, out: FloatsOut) -> None:
     """Fill, per size, the relative variance of siblings' rates of groups of that size or larger.
 
     One answer tells of all of them, of which there are more beside its noise than of one size.
-
-    Args:
-        of_tails: variance of the posterior mean tail counts of the parents, [node][size + 1].
-        out: filled.
-
-    For the others see `fit_siblings`.
     """
-    n = answers.shape[1]
+    n = here.answers.shape[1]
     above: FloatsOut = np.zeros(n + 1)
     below: FloatsOut = np.zeros(n + 1)
     usual: FloatsOut = np.full(n, USUAL_RATIO)
@@ -205,53 +215,33 @@ def fit_tails(
     for _ in range(PASSES):
         above[:] = 0.0
         below[:] = 0.0
-        for r in range(level[0], level[1]):
-            g = parent[r]
-            if totals[r] <= 0 or totals[r] == totals[g]:
+        for r in range(here.first, here.stop):
+            g = here.parent[r]
+            if here.totals[r] <= 0 or here.totals[r] == here.totals[g]:
                 continue
-            share = totals[r] / totals[g]
-            for c in range(1, columns[r]):
-                due = share * max(tails[g, c], 0.0)
-                off: float = answers[r, c] - due
-                by_chance = variance + due * (1.0 - share) + share * share * of_tails[g, c]
-                weigh(c, off * off, by_chance, apart[r] * due * due, out[c], above, below)
+            share = here.totals[r] / here.totals[g]
+            for c in range(1, here.columns[r]):
+                due = share * max(here.tails[g, c], 0.0)
+                off: float = here.answers[r, c] - due
+                by_chance = here.variance + due * (1.0 - share) + share * share * here.of_tails[g, c]
+                weigh(c, off * off, by_chance, here.apart[r] * due * due, out[c], above, below)
         likely_ratios(above, below, usual, OF_ALL, out)
 
 
-def fit_siblings(
-    answers: IntTable,
-    columns: Ints,
-    totals: Ints,
-    parent: Ints,
-    apart: Floats,
-    tails: FloatTable,
-    spread: FloatTable,
-    usual: Floats,
-    level: Ints,
-    variance: float,
-    out: FloatsOut,
-) -> None:
+def fit_siblings(here: LevelAnswers, usual: Floats, out: FloatsOut) -> None:
     """Fill, per size, the relative variance of rates of siblings, fitted over a whole level.
 
     Rates of many sizes together vary less than those of each where sizes differ by themselves: the usual ratio is then
-    too small. The most likely excess over it, the same at all sizes, is added to it; it is exponential before any data.
-    The region that tells most of it is left out: one that is far larger than its siblings tells of itself alone.
+    too small. Their mean excess over it, the same at all sizes, is fitted to the squares of all of them and added. The
+    region that tells most of it is left out: one that is far larger than its siblings tells of itself alone.
 
     Args:
-        answers: [node][size].
-        columns, totals, parent: of every node.
-        apart: of every node, how far its rate varies about its parent's, in proportion to that variance.
-        tails: posterior mean tail counts of the parents, [node][size + 1].
-        spread: variance of their number of groups of each size, [node][size].
-        usual: mean of the ratio of each size before any data of single sizes: that of `fit_tails`.
-        level: first node and the one after the last.
-        variance: of one answer.
+        usual: mean of the ratio of each size, less the excess, before any data of single sizes: that of `fit_tails`.
         out: filled.
     """
-    n = answers.shape[1]
+    n = here.answers.shape[1]
     above: FloatsOut = np.zeros(n + 1)
     below: FloatsOut = np.zeros(n + 1)
-    means: FloatsOut = np.zeros(n)
     out[:] = usual
     for _ in range(PASSES):
         above[:] = 0.0
@@ -260,20 +250,22 @@ def fit_siblings(
         under: float = 0.0
         most_over: float = 0.0
         most: float = 0.0
-        for r in range(level[0], level[1]):
-            g = parent[r]
-            if totals[r] <= 0 or totals[r] == totals[g]:
+        for r in range(here.first, here.stop):
+            g = here.parent[r]
+            if here.totals[r] <= 0 or here.totals[r] == here.totals[g]:
                 continue
-            share = totals[r] / totals[g]
-            stop = n if columns[r] == n else columns[r] - 1
+            share = here.totals[r] / here.totals[g]
+            stop = n if here.columns[r] == n else here.columns[r] - 1
             own_over: float = 0.0
             own_under: float = 0.0
             for c in range(stop):
-                noise = variance if c in (0, n - 1) else 2.0 * variance
-                own = (totals[r] if c == 0 else answers[r, c]) - (answers[r, c + 1] if c + 1 < n else 0)
-                due = share * max(tails[g, c] - tails[g, c + 1], 0.0)
-                by_chance = noise + due * (1.0 - share) + share * share * spread[g, c]
-                unit = apart[r] * due * due
+                noise = here.variance if c in (0, n - 1) else 2.0 * here.variance
+                own = (here.totals[r] if c == 0 else here.answers[r, c]) - (
+                    here.answers[r, c + 1] if c + 1 < n else 0
+                )
+                due = share * max(here.tails[g, c] - here.tails[g, c + 1], 0.0)
+                by_chance = noise + due * (1.0 - share) + share * share * here.spread[g, c]
+                unit = here.apart[r] * due * due
                 more: float = (own - due) * (own - due) - by_chance - usual[c] * unit
                 told = weigh(c, (own - due) * (own - due), by_chance, unit, out[c], above, below)
                 own_under += told * told
@@ -283,11 +275,12 @@ def fit_siblings(
             under += own_under
             if own_under > most:
                 most_over, most = own_over, own_under
-        under -= most
-        excess: float = max((over - most_over - OF_SQUARES / UNEVEN) / under, 0.0) if under > 0.0 else 0.0
+        excess = likely_ratio(over - most_over, under - most, USUAL_RATIO)
         for c in range(n):
-            means[c] = usual[c] + excess
-        likely_ratios(above, below, means, 0.0, out)
+            above[c + 1] -= excess * below[c + 1]
+        likely_ratios(above, below, usual, 0.0, out)
+        for c in range(n):
+            out[c] += excess
 
 
 def smooth_density(tails: Floats, out: FloatsOut) -> None:
@@ -456,20 +449,7 @@ def moved_by(
     return before / whole * (weight * more + off * of_weight * of_phi)
 
 
-def fit_adapted(
-    answers: IntTable,
-    columns: Ints,
-    totals: Ints,
-    parent: Ints,
-    apart: Floats,
-    tails: FloatTable,
-    spread: FloatTable,
-    steady: IntTable,
-    unlike: Floats,
-    level: Ints,
-    scale: float,
-    out: FloatsOut,
-) -> None:
+def fit_adapted(here: LevelAnswers, steady: IntTable, unlike: Floats, out: FloatsOut) -> None:
     """Fill, per size, the relative variance of rates that regions' blocks of sizes do not tell.
 
     An adapted number follows its block: of how rates differ from the parent's a part is left, whose square is in
@@ -477,14 +457,11 @@ def fit_adapted(
     covariance with them, is of sizes that differ from their block.
 
     Args:
-        answers, columns, totals, parent, apart, tails, spread, level: see `fit_siblings`.
         steady: tail counts that regions are adapted to, [node][size + 1].
         unlike: relative variance about the parent's numbers; the mean of what is fitted before any data.
-        scale: of the noise of one answer; its variance is 2 scale^2.
         out: filled.
     """
-    n = answers.shape[1]
-    variance = 2.0 * scale * scale
+    n = here.answers.shape[1]
     above: FloatsOut = np.zeros(n + 1)
     below: FloatsOut = np.zeros(n + 1)
     density: FloatsOut = np.zeros(n)
@@ -495,47 +472,41 @@ def fit_adapted(
         above[:] = 0.0
         below[:] = 0.0
         smoothed: Whole = -1
-        for r in range(level[0], level[1]):
-            g = parent[r]
-            if totals[r] <= 0 or totals[r] == totals[g]:
+        for r in range(here.first, here.stop):
+            g = here.parent[r]
+            if here.totals[r] <= 0 or here.totals[r] == here.totals[g]:
                 continue
-            share = totals[r] / totals[g]
+            share = here.totals[r] / here.totals[g]
             if g != smoothed:
-                smooth_density(tails[g], density)
+                smooth_density(here.tails[g], density)
                 smoothed = g
-            expect_share(tails[g], density, share, before)
-            adapt_to_region(before, steady[r], scale, adapted)
-            stop = n if columns[r] == n else columns[r] - 1
+            expect_share(here.tails[g], density, share, before)
+            adapt_to_region(before, steady[r], sqrt(0.5 * here.variance), adapted)
+            stop = n if here.columns[r] == n else here.columns[r] - 1
             for c in range(stop):
                 kept = adapted.left[c] * adapted.left[c]
                 if kept == 1.0:
                     continue
-                noise = variance if c in (0, n - 1) else 2.0 * variance
-                own = (totals[r] if c == 0 else answers[r, c]) - (answers[r, c + 1] if c + 1 < n else 0)
+                noise = here.variance if c in (0, n - 1) else 2.0 * here.variance
+                own = (here.totals[r] if c == 0 else here.answers[r, c]) - (
+                    here.answers[r, c + 1] if c + 1 < n else 0
+                )
                 due: float = adapted.expected[c]
-                off_by: float = before[c] - share * max(tails[g, c] - tails[g, c + 1], 0.0)
-                unit = apart[r] * before[c] * before[c]
-                by_chance = noise + due * (1.0 - share) + share * share * spread[g, c] + off_by * off_by
+                off_by: float = before[c] - share * max(here.tails[g, c] - here.tails[g, c + 1], 0.0)
+                unit = here.apart[r] * before[c] * before[c]
+                by_chance = noise + due * (1.0 - share) + share * share * here.spread[g, c] + off_by * off_by
                 by_chance += adapted.of_noise[c] + kept * unlike[c] * unit
-                square = (own - due) * (own - due) + 2.0 * variance * adapted.learned[c]
+                square = (own - due) * (own - due) + 2.0 * here.variance * adapted.learned[c]
                 weigh(c, square, by_chance, (1.0 - kept) * unit, out[c], above, below)
         likely_ratios(above, below, unlike, 0.0, out)
 
 
-def fit_neighbours(
-    answers: IntTable, columns: Ints, tails: FloatTable, level: Ints, variance: float, out: FloatsOut
-) -> None:
+def fit_neighbours(here: LevelAnswers, out: FloatsOut) -> None:
     """Fill, per size, the relative variance of numbers of groups beside neighbouring sizes, fitted over a whole level.
 
-    Args:
-        answers: [node][size].
-        columns: of every node.
-        tails: estimated tail counts, [node][size + 1].
-        level: first node and the one after the last.
-        variance: of one answer.
-        out: filled.
+    They are compared with the regions' own tail counts.
     """
-    n = answers.shape[1]
+    n = here.answers.shape[1]
     above: FloatsOut = np.zeros(n + 1)
     below: FloatsOut = np.zeros(n + 1)
     usual: FloatsOut = np.full(n, UNEVEN)
@@ -543,8 +514,8 @@ def fit_neighbours(
     for _ in range(PASSES):
         above[:] = 0.0
         below[:] = 0.0
-        for r in range(level[0], level[1]):
-            stop = min(columns[r], n) - 1
+        for r in range(here.first, here.stop):
+            stop = min(here.columns[r], n) - 1
             for c in range(1, stop):
                 a = min(int((c + 1) / NEAR), c)
                 b = min(int((c + 1) * NEAR) + 1, n)
@@ -552,14 +523,14 @@ def fit_neighbours(
                     continue
                 others = 1.0 / (b - a - 1)
                 # Its own answers less the mean of the others, in answers of a, c, c + 1 and b.
-                own = (answers[r, c] - answers[r, c + 1]) * (1.0 + others)
-                own -= (answers[r, a] - answers[r, b]) * others
+                own = (here.answers[r, c] - here.answers[r, c + 1]) * (1.0 + others)
+                own -= (here.answers[r, a] - here.answers[r, b]) * others
                 first = 1.0 if a == c else 1.0 + others
                 last = 1.0 if b == c + 1 else 1.0 + others
                 noise = first * first + last * last
                 noise += (0.0 if a == c else others * others) + (0.0 if b == c + 1 else others * others)
-                due = max((tails[r, a] - tails[r, b]) / (b - a), 0.0)
-                by_chance = variance * noise + due * (1.0 + others)
+                due = max((here.tails[r, a] - here.tails[r, b]) / (b - a), 0.0)
+                by_chance = here.variance * noise + due * (1.0 + others)
                 weigh(c, own * own, by_chance, due * due * (1.0 + others), out[c], above, below)
         likely_ratios(above, below, usual, OF_ALL, out)
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from pgsr.estimators.cumulative import TreeLeastSquares, smoothed, track
 from pgsr.estimators.kernels_intervals import (
     Adapted,
+    LevelAnswers,
     adapt_to_region,
     density_variance,
     expect_share,
@@ -477,16 +478,17 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
         here = tree.columns(level)
         scale = sqrt(answers.variance(level) / 2.0)
         likelihood, few = answers.likelihood(level), FEW if body.alike[level] else FEW_UNLIKE
-        bounds, own = np.array([here.start, here.stop]), (answers.noisy, answers.choice.columns)
+        of_nodes = answers.noisy, answers.choice.columns, totals, tree.parent
+        of_parents = of_rates, mean, variance, spread
+        regions = LevelAnswers(*of_nodes, *of_parents, here.start, here.stop, answers.variance(level))
         from_parent = level > 0 and body.alike[level]
         if from_parent:
-            of_siblings = *own, totals, tree.parent
-            fit_alikeness(*of_siblings, mean, bounds, scale, alike)
-            fit_tails(*of_siblings, of_rates, mean, variance, bounds, answers.variance(level), usual)
-            fit_siblings(*of_siblings, of_rates, mean, spread, usual, bounds, answers.variance(level), unlike)
-            fit_adapted(*of_siblings, of_rates, mean, spread, steady, unlike, bounds, scale, within)
+            fit_alikeness(*of_nodes, mean, np.array([here.start, here.stop]), scale, alike)
+            fit_tails(regions, usual)
+            fit_siblings(regions, usual, unlike)
+            fit_adapted(regions, steady, unlike, within)
         else:
-            fit_neighbours(*own, mean, bounds, answers.variance(level), unlike)
+            fit_neighbours(regions, unlike)
         if level > 0:
             clustering = clustering_of_large(answers, mean, level)
         for r in range(here.start, here.stop):
@@ -501,7 +503,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 smooth_density(mean[up], density)
                 expect_share(mean[up], density, share, before)
                 adapt_to_region(before, steady[r], scale, adapted)
-                expected, left, of_noise = by_size[:3]
+                expected, left, of_noise, learned = by_size[:4]
                 rates = within + left * left * (unlike - within)
                 likely = (1.0 - share) * expected + of_rates[r] * rates * before * before + of_noise
                 off_by = before - share * np.maximum(mean[up, :-1] - mean[up, 1:], 0.0)
@@ -543,6 +545,8 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             pull = np.minimum(spread[r, first:] / prior[first:], 1.0)
             # As far as the prior counts, the error of its means goes on.
             spread[r, first:] += pull * pull * of_prior[first:]
+            if from_parent:
+                spread[r, first:] += shared_noise(learned, prior, answers.variance(level))[first:]
             heard[r, first:] = 1.0 - np.minimum(spread[r, first:] / prior[first:], 1.0)
             # To the same extent counts vary as is likely, and not as widely as the prior allows.
             spread[r, first:] += pull * pull * (likely[first:] - prior[first:])
@@ -564,6 +568,22 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 rest = slice(leading, first)
                 smooth.append(SmoothPrior(r, rest, expected[rest].copy(), about[rest].copy()))
     return Paths(mean, variance, spread, heard, ratio, smooth)
+
+
+def shared_noise(learned: Floats, prior: Floats, variance: float) -> Floats:
+    """Return by how much counts vary more because their prior's means follow the noise of the answers they meet.
+
+    It is twice the covariance of both parts of their error, among sizes that are alike. At the frequency t of sizes an
+    answer weighs k = prior / (prior + variance w), w = 2 - 2 cos t: the mean over t of learned k (1 - k) variance w.
+    Slow twin: `shared_noise_of_sizes` in `tests/oracles/group_sizes.py`.
+
+    Args:
+        learned: covariance of what is expected and the noise of its own number, in variances of one answer.
+        prior: variance about what is expected.
+        variance: of one answer.
+    """
+    mean_weight = np.sqrt(prior / (prior + 4.0 * variance))
+    return np.asarray(0.5 * learned * prior * (1.0 - mean_weight) ** 2 * (2.0 + mean_weight))
 
 
 def rates_apart(tree: Tree, totals: Ints) -> Floats:

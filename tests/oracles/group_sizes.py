@@ -271,6 +271,25 @@ def adapted_by_blocks(before: Floats, tails: Floats, scale: float) -> list[tuple
     return made
 
 
+def shared_noise_of_sizes(follows: float, prior: float, variance: float) -> float:
+    """Return by how much the middle of many sizes varies more as its prior's mean follows its own noise.
+
+    By dense matrices: numbers of groups are estimated from those answered, whose noise is differences of answers', and
+    from the prior's means, which that noise moves.
+
+    Args:
+        follows: derivative of each mean by the own number.
+        prior, variance: see `shared_noise`.
+    """
+    n, unit = 201, np.eye(201)
+    steps = np.diff(np.eye(n + 1), axis=0)
+    noise = variance * steps @ steps.T
+    weight = prior * np.linalg.inv(prior * unit + noise)
+    of_noise = weight + (unit - weight) * follows
+    without = weight @ noise @ weight.T + follows**2 * (unit - weight) @ noise @ (unit - weight).T
+    return float((of_noise @ noise @ of_noise.T - without)[n // 2, n // 2])
+
+
 def learned_by_steps(before: Floats, steady: Ints, scale: float) -> list[float]:
     """Return, per size, how what it expects changes with its own number: small steps of both answers, sum of effects.
 
@@ -346,13 +365,13 @@ def ratios_by_integration(
     seen: Sequence[tuple[int, float, float, float]],
     usual: list[float],
     of_all: float,
-    regions: Sequence[int] = (),
+    regions: Sequence[int] | None = None,
 ) -> list[float]:
     """Return posterior means of ratios from (size, square, its mean by chance, its further mean for a ratio of 1).
 
     Three passes of weighted least squares; the error of a ratio is normal, the prior exponential with the usual mean,
-    of which a part comes from all sizes. If the region of each square is given, it is larger by the most likely excess
-    of all ratios over it, by all regions but the one that tells most.
+    of which a part comes from all sizes. If the region of each square is given, ratios are larger by one excess over it
+    at all sizes, of all regions but the one that tells most, exponential with the mean 1/4 before any data.
     """
 
     def mean_of(part: list[tuple[float, float]], before: float) -> float:
@@ -361,7 +380,7 @@ def ratios_by_integration(
             return before
         return mean_by_integration(sum(w * x for w, x in part) / weight, 3 / weight, before)
 
-    ratios = usual
+    ratios, excess = usual, 0.0
     for _ in range(3):
         made = [
             (c, (unit / (chance + ratios[c] * unit)) ** 2, (square - chance) / unit)
@@ -370,25 +389,18 @@ def ratios_by_integration(
         ]
         every = [(w, x) for _, w, x in made]
         before = [(1 - of_all) * mean + of_all * mean_of(every, mean) for mean in usual]
-        if regions:
-            told = [
-                [
-                    ((unit / (chance + ratios[c] * unit)) ** 2, (square - chance) / unit - usual[c])
-                    for at, (c, square, chance, unit) in zip(regions, seen, strict=True)
-                    if at == r and unit > 0
-                ]
-                for r in sorted(set(regions))
+        if regions is not None:
+            at = [r for r, (*_, unit) in zip(regions, seen, strict=True) if unit > 0]
+            by_region = [
+                [(w, x - usual[c]) for one, (c, w, x) in zip(at, made, strict=True) if one == r]
+                for r in {*at}
             ]
-            told.remove(max(told, key=lambda part: sum(w for w, _ in part)))
-            known = sum(w for part in told for w, _ in part)
-            if known > 0:
-                excess = sum(w * x for part in told for w, x in part) / known - 3 / known / 0.05
-                before = [mean + max(excess, 0.0) for mean in usual]
+            told = sorted(by_region, key=lambda part: sum(w for w, _ in part))
+            excess = mean_of([pair for part in told[:-1] for pair in part], 0.25)
+        near = [(int(0.9 * c), min(int(1.1 * c) + 1, len(usual))) for c in range(len(usual))]
         ratios = [
-            mean_of(
-                [(w, x) for s, w, x in made if int(0.9 * c) <= s < min(int(1.1 * c) + 1, len(usual))], mean
-            )
-            for c, mean in enumerate(before)
+            excess + mean_of([(w, x - excess) for s, w, x in made if a <= s < b], mean)
+            for (a, b), mean in zip(near, before, strict=True)
         ]
     return ratios
 

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
-from math import lgamma, sqrt
+from math import lgamma
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from pgsr.estimators import (
     Answers,
     ColumnsAndRows,
     Differences,
+    LevelAnswers,
     PathBuffers,
     RowsDesign,
     Siblings,
@@ -41,6 +42,7 @@ from pgsr.estimators import (
     mechanism_named,
     path_posterior,
     rates_apart,
+    shared_noise,
     shrink_jointly,
     smooth_counts,
     split_bounded,
@@ -51,7 +53,7 @@ from pgsr.estimators import (
 )
 from pgsr.level_noise import NoiseSource, calibrate
 from pgsr.synthetic_groups import synthesize
-from pgsr.vectors import ADAPTIVE, measure_exactly
+from pgsr.vectors import measure_exactly
 from tests.oracles.group_sizes import (
     adapted_by_blocks,
     best_linear_counts,
@@ -63,6 +65,7 @@ from tests.oracles.group_sizes import (
     ratios_of_neighbours,
     ratios_of_siblings,
     ratios_of_tails,
+    shared_noise_of_sizes,
 )
 
 BUFFERS = PathBuffers(np.empty(1), np.empty(1))
@@ -366,14 +369,29 @@ def test_bounds_hold_where_noise_hides_how_siblings_differ():
     assert (upper - lower)[:, tree.n_inner :].mean() < 600
 
 
-def test_intervals_hold_where_every_size_differs_by_itself():
-    """Rates of all sizes independent, which those of many sizes together hide: intervals of 90 % held 70 in 100."""
-    rng = np.random.default_rng(4)
-    tree = tree_of([[-1], [0] * 4, np.repeat(np.arange(4), 30).tolist()])
-    truth = tree.sums(rng.poisson(45 * rng.gamma(4.0, 0.25, (24, 120))))
-    found, _ = posterior_and_tracking(tree, truth, Fraction(1, 10), 4)
-    lower, upper = found.posterior.bounds(found.counts, Fraction(9, 10))
-    assert ((lower <= truth) & (truth <= upper))[:, tree.n_inner :].mean() > 0.8
+@pytest.mark.parametrize("epsilon", ["1/10", "1/2"])
+def test_intervals_hold_where_every_size_differs_by_itself(epsilon):
+    """Rates of all sizes are independent: numbers of many sizes hide it, and priors are adapted to single sizes.
+
+    Of intervals of 95 % here 88 and 89 in 100 held.
+    """
+    held = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        tree = tree_of([[-1], [0] * 4, np.repeat(np.arange(4), 30).tolist()])
+        truth = tree.sums(rng.poisson(45 * rng.gamma(4.0, 0.25, (24, 120))))
+        found, _ = posterior_and_tracking(tree, truth, Fraction(epsilon), seed)
+        lower, upper = found.posterior.bounds(found.counts, Fraction(19, 20))
+        held.append(((lower <= truth) & (truth <= upper))[:, tree.n_inner :].mean())
+    assert np.mean(held) > 0.925
+
+
+@given(st.floats(0.0, 1.0), st.floats(1.0, 900.0), st.floats(0.5, 90.0))
+@settings(deadline=None, max_examples=15)
+def test_noise_that_prior_and_answers_share_is_that_of_dense_matrices(follows, prior, variance):
+    """The closed form of an even row of sizes against the middle of 201 sizes; both answers of a number move it."""
+    made = shared_noise(np.array([2.0 * follows]), np.array([prior]), variance)
+    assert made == pytest.approx(shared_noise_of_sizes(follows, prior, variance), rel=1e-6, abs=1e-9)
 
 
 @given(st.integers(2, 4), st.integers(1, 4), st.integers(0, 2**32), st.data())
@@ -391,28 +409,14 @@ def test_the_posterior_is_that_of_all_paths(n, total, seed, data):
     likelihood = np.exp(-np.arange(200) / scale)
     reference = np.empty(n + 1, dtype=np.int64)
     steady_tails(answers, columns, rows, total, reference)
-    mean, variance, spread, ratio = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n), np.zeros(n)
+    made = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n), np.zeros(n)
     begin, large = data.draw(st.integers(-1, n - 1)), rng.uniform(0.2, 5.0, total + 1)
     measured, end = np.array([columns, rows, 0, begin]), np.array([float(total), 0.0])
-    path_posterior(
-        answers,
-        measured,
-        reference,
-        expected,
-        alike,
-        likelihood,
-        end,
-        large,
-        mean,
-        variance,
-        spread,
-        ratio,
-        BUFFERS,
-    )
+    path_posterior(answers, measured, reference, expected, alike, likelihood, end, large, *made, BUFFERS)
     factors = None if begin < 0 else (begin, large)
     due = path_posterior_by_enumeration(answers, columns, rows, total, expected, alike, scale, factors)
-    for found, right in zip((mean[:n], variance[:n], spread, ratio), due, strict=True):
-        assert found == pytest.approx(right, abs=2e-4)
+    for found, right in zip(made, due, strict=True):
+        assert found[:n] == pytest.approx(right, abs=2e-4)
 
 
 @st.composite
@@ -459,23 +463,21 @@ def test_what_counts_vary_by_is_fitted_as_lists_of_squares_say(parts, n_sizes, s
     columns = np.where(rng.random(tree.n_nodes) < 0.3, rng.integers(1, n_sizes + 1), n_sizes)
     answers = Answers(tree, noisy, ColumnsAndRows(columns, 0 * columns), truth.sum(axis=0), plan)
     apart, spread = rates_apart(tree, answers.totals), rng.uniform(0.0, 9.0, noisy.shape)
-    found, usual, level = np.empty(n_sizes), np.empty(n_sizes), np.array([1, tree.n_nodes])
-    of_siblings, of_tails = (
-        (columns, answers.totals, tree.parent, apart, tails),
-        rng.uniform(0.0, 9.0, tails.shape),
-    )
-    fit_tails(noisy, *of_siblings, of_tails, level, answers.variance(1), usual)
+    found, usual, of_tails = np.empty(n_sizes), np.empty(n_sizes), rng.uniform(0.0, 9.0, tails.shape)
+    of_nodes = noisy, columns, answers.totals, tree.parent, apart, tails, of_tails, spread
+    level = LevelAnswers(*of_nodes, 1, tree.n_nodes, answers.variance(1))
+    fit_tails(level, usual)
     assert usual == pytest.approx(ratios_of_tails(answers, apart, tails, of_tails, 1), rel=1e-3, abs=2e-6)
-    fit_siblings(noisy, *of_siblings, spread, usual, level, answers.variance(1), found)
+    fit_siblings(level, usual, found)
     due = ratios_of_siblings(answers, apart, tails, spread, usual.tolist(), 1)
     assert found == pytest.approx(due, rel=1e-3, abs=2e-6)
     steady, unlike = np.zeros((tree.n_nodes, n_sizes + 1), dtype=np.int64), found.copy()
     for r in range(tree.n_nodes):
         steady_tails(noisy[r], n_sizes, 0, answers.totals[r], steady[r])
-    fit_adapted(noisy, *of_siblings, spread, steady, unlike, level, sqrt(answers.variance(1) / 2), found)
+    fit_adapted(level, steady, unlike, found)
     due = ratios_of_adapted(answers, apart, tails, spread, steady, unlike.tolist(), 1)
     assert found == pytest.approx(due, rel=1e-3, abs=2e-6)
-    fit_neighbours(noisy, columns, tails, level, answers.variance(1), found)
+    fit_neighbours(level, found)
     assert found == pytest.approx(ratios_of_neighbours(answers, tails, 1), rel=1e-3, abs=2e-6)
 
 
@@ -605,27 +607,17 @@ def test_large_groups_stay_where_they_are():
     leaves[:5] = rng.poisson(np.array([90, 100, 40, 30, 10])[:, None], (5, 60))
     np.add.at(leaves, (rng.integers(60, 300, 40), rng.integers(0, 60, 40)), 1)
     truth = tree.sums(leaves)
-    totals = truth.sum(axis=0)
-    error = {}
-    for name, kind in (("posterior", "tail_rows"), ("tracking", "tail")):
-        plan = calibrate(kind, tree, Sizes(300), Budget(Fraction(1)))
-        public = RowsDesign(tree, totals, tuple(map(float, plan.relative_variance)))
-        noisy = all_answers(
-            NoiseSource(2),
-            measure_exactly(kind, tree, truth),
-            plan,
-            tree,
-            public if kind == "tail_rows" else None,
+    found, own = (
+        posterior_of_rows(tree, truth, Fraction(1), 2)[0],
+        posterior_and_tracking(tree, truth, 1, 2)[1],
+    )
+    off, before = (np.abs(np.cumsum((f.counts - truth)[::-1], axis=0)).sum(axis=0) for f in (found, own))
+    lower, upper = found.posterior.bounds(found.counts, Fraction(19, 20))
+    assert ((lower <= truth) & (truth <= upper))[truth > 0].mean() > 0.92
+    for level in range(3):
+        assert (
+            off[tree.columns(level)].sum() < (0.7 if level == 2 else 1.0) * before[tree.columns(level)].sum()
         )
-        found = estimate(mechanism_named(name), tree, noisy, int(totals[0]), kind, plan, totals)
-        off = np.abs(np.cumsum((found.counts - truth)[::-1], axis=0)).sum(axis=0)
-        error[name] = np.array([off[tree.columns(level)].sum() for level in range(3)])
-        if name == "posterior":
-            some = truth > 0
-            lower, upper = found.posterior.bounds(found.counts, Fraction(19, 20))
-            assert ((lower <= truth) & (truth <= upper))[some].mean() > 0.92
-    assert (error["posterior"] < error["tracking"]).all()
-    assert error["posterior"][-1] < 0.7 * error["tracking"][-1]
 
 
 def test_intervals_hold_where_numbers_end_at_a_size():
@@ -639,11 +631,7 @@ def test_intervals_hold_where_numbers_end_at_a_size():
         some = np.flatnonzero(made.hierarchy.tree.parents[2] < 8)
         tree = tree_of([[-1], [0] * 8, made.hierarchy.tree.parents[2][some].tolist()])
         truth = tree.sums(np.ascontiguousarray(made.counts[:, made.hierarchy.tree.n_inner + some]))
-        totals = truth.sum(axis=0)
-        plan = calibrate(ADAPTIVE, tree, Sizes(len(truth)), Budget(Fraction(1, 10)))
-        public = RowsDesign(tree, totals, tuple(map(float, plan.relative_variance)))
-        noisy = all_answers(NoiseSource(seed), measure_exactly(ADAPTIVE, tree, truth), plan, tree, public)
-        found = estimate(mechanism_named("posterior"), tree, noisy, int(totals[0]), ADAPTIVE, plan, totals)
+        found, _ = posterior_of_rows(tree, truth, Fraction(1, 10), seed)
         lower, upper = found.posterior.bounds(found.counts, Fraction(19, 20))
         held.append(((lower <= truth) & (truth <= upper))[10:13, 1:9])
     assert np.mean(held) >= 0.85
