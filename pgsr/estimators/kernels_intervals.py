@@ -207,6 +207,7 @@ def fit_tails(here: LevelAnswers, out: FloatsOut) -> None:
 
     One answer tells of all of them, of which there are more beside its noise than of one size.
     """
+    answers, tails, of_tails = here.answers, here.tails, here.of_tails
     n = here.answers.shape[1]
     above: FloatsOut = np.zeros(n + 1)
     below: FloatsOut = np.zeros(n + 1)
@@ -221,9 +222,9 @@ def fit_tails(here: LevelAnswers, out: FloatsOut) -> None:
                 continue
             share = here.totals[r] / here.totals[g]
             for c in range(1, here.columns[r]):
-                due = share * max(here.tails[g, c], 0.0)
-                off: float = here.answers[r, c] - due
-                by_chance = here.variance + due * (1.0 - share) + share * share * here.of_tails[g, c]
+                due = share * max(tails[g, c], 0.0)
+                off: float = answers[r, c] - due
+                by_chance = here.variance + due * (1.0 - share) + share * share * of_tails[g, c]
                 weigh(c, off * off, by_chance, here.apart[r] * due * due, out[c], above, below)
         likely_ratios(above, below, usual, OF_ALL, out)
 
@@ -239,6 +240,7 @@ def fit_siblings(here: LevelAnswers, usual: Floats, out: FloatsOut) -> None:
         usual: mean of the ratio of each size, less the excess, before any data of single sizes: that of `fit_tails`.
         out: filled.
     """
+    answers, tails, spread = here.answers, here.tails, here.spread
     n = here.answers.shape[1]
     above: FloatsOut = np.zeros(n + 1)
     below: FloatsOut = np.zeros(n + 1)
@@ -260,11 +262,9 @@ def fit_siblings(here: LevelAnswers, usual: Floats, out: FloatsOut) -> None:
             own_under: float = 0.0
             for c in range(stop):
                 noise = here.variance if c in (0, n - 1) else 2.0 * here.variance
-                own = (here.totals[r] if c == 0 else here.answers[r, c]) - (
-                    here.answers[r, c + 1] if c + 1 < n else 0
-                )
-                due = share * max(here.tails[g, c] - here.tails[g, c + 1], 0.0)
-                by_chance = noise + due * (1.0 - share) + share * share * here.spread[g, c]
+                own = (here.totals[r] if c == 0 else answers[r, c]) - (answers[r, c + 1] if c + 1 < n else 0)
+                due = share * max(tails[g, c] - tails[g, c + 1], 0.0)
+                by_chance = noise + due * (1.0 - share) + share * share * spread[g, c]
                 unit = here.apart[r] * due * due
                 more: float = (own - due) * (own - due) - by_chance - usual[c] * unit
                 told = weigh(c, (own - due) * (own - due), by_chance, unit, out[c], above, below)
@@ -461,6 +461,7 @@ def fit_adapted(here: LevelAnswers, steady: IntTable, unlike: Floats, out: Float
         unlike: relative variance about the parent's numbers; the mean of what is fitted before any data.
         out: filled.
     """
+    answers, tails, spread = here.answers, here.tails, here.spread
     n = here.answers.shape[1]
     above: FloatsOut = np.zeros(n + 1)
     below: FloatsOut = np.zeros(n + 1)
@@ -478,9 +479,9 @@ def fit_adapted(here: LevelAnswers, steady: IntTable, unlike: Floats, out: Float
                 continue
             share = here.totals[r] / here.totals[g]
             if g != smoothed:
-                smooth_density(here.tails[g], density)
+                smooth_density(tails[g], density)
                 smoothed = g
-            expect_share(here.tails[g], density, share, before)
+            expect_share(tails[g], density, share, before)
             adapt_to_region(before, steady[r], sqrt(0.5 * here.variance), adapted)
             stop = n if here.columns[r] == n else here.columns[r] - 1
             for c in range(stop):
@@ -488,13 +489,11 @@ def fit_adapted(here: LevelAnswers, steady: IntTable, unlike: Floats, out: Float
                 if kept == 1.0:
                     continue
                 noise = here.variance if c in (0, n - 1) else 2.0 * here.variance
-                own = (here.totals[r] if c == 0 else here.answers[r, c]) - (
-                    here.answers[r, c + 1] if c + 1 < n else 0
-                )
+                own = (here.totals[r] if c == 0 else answers[r, c]) - (answers[r, c + 1] if c + 1 < n else 0)
                 due: float = adapted.expected[c]
-                off_by: float = before[c] - share * max(here.tails[g, c] - here.tails[g, c + 1], 0.0)
+                off_by: float = before[c] - share * max(tails[g, c] - tails[g, c + 1], 0.0)
                 unit = here.apart[r] * before[c] * before[c]
-                by_chance = noise + due * (1.0 - share) + share * share * here.spread[g, c] + off_by * off_by
+                by_chance = noise + due * (1.0 - share) + share * share * spread[g, c] + off_by * off_by
                 by_chance += adapted.of_noise[c] + kept * unlike[c] * unit
                 square = (own - due) * (own - due) + 2.0 * here.variance * adapted.learned[c]
                 weigh(c, square, by_chance, (1.0 - kept) * unit, out[c], above, below)

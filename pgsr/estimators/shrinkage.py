@@ -545,7 +545,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             pull = np.minimum(spread[r, first:] / prior[first:], 1.0)
             # As far as the prior counts, the error of its means goes on.
             spread[r, first:] += pull * pull * of_prior[first:]
-            if from_parent:
+            if from_parent and learned.any():
                 spread[r, first:] += shared_noise(learned, prior, answers.variance(level))[first:]
             heard[r, first:] = 1.0 - np.minimum(spread[r, first:] / prior[first:], 1.0)
             # To the same extent counts vary as is likely, and not as widely as the prior allows.
