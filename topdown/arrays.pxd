@@ -5,6 +5,7 @@ ctypedef const long long[::1] Ints
 ctypedef const double[::1] Floats
 ctypedef const unsigned char[::1] Bools
 ctypedef const unsigned char[::1] Bytes
+ctypedef const int[::1] Shorts
 ctypedef const long long[:, ::1] IntTable
 ctypedef const unsigned char[:, ::1] BoolTable
 ctypedef const float[:, ::1] SingleTable
@@ -12,6 +13,8 @@ ctypedef const int[:, ::1] ShortTable
 ctypedef const double[:, ::1] FloatTable
 ctypedef const double[:, :, ::1] FloatStack
 
+ctypedef unsigned char[::1] BytesOut
+ctypedef int[::1] ShortsOut
 ctypedef long long[::1] IntsOut
 ctypedef long long[:, ::1] IntTableOut
 ctypedef double[::1] FloatsOut

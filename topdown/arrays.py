@@ -16,6 +16,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
+Shorts = NDArray[np.int32]
 
 Whole = int
 """In a kernel a 64-bit integer, which wraps."""
@@ -26,6 +27,8 @@ ShortTable = NDArray[np.int32]
 FloatTable = NDArray[np.float64]
 FloatStack = NDArray[np.float64]
 """In a kernel arrays of two and three indices; those above have one."""
+BytesOut = NDArray[np.uint8]
+ShortsOut = NDArray[np.int32]
 IntsOut = NDArray[np.int64]
 IntTableOut = NDArray[np.int64]
 BoolTableOut = NDArray[np.bool_]

@@ -24,6 +24,7 @@ KERNELS = (
     "pgsr.estimators.kernels_model1",
     "pgsr.estimators.kernels_paths",
     "pgsr.estimators.kernels_split",
+    "topdown.formats.kernels_lists",
     "topdown.solve.kernels_family",
     "topdown.solve.kernels_shared",
     "topdown.solve.least_squares.kernels_admm",

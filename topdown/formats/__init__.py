@@ -16,6 +16,8 @@ if TYPE_CHECKING:
         json_bytes,
         schema_of,
     )
+    from topdown.formats.kernels_lists import pack, unpack
+    from topdown.formats.packed_lists import filled, list_form, listed
     from topdown.formats.plan_documents import Verdict
     from topdown.formats.release_documents import (
         LISTED_ROWS,

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import InternalError
+from topdown.formats.packed_lists import IS_COMPILED, filled, list_form, listed
 from topdown.inputs import codes_to_arrow, has_stamps, parquet_bytes
 from topdown.measure.confidential import noise_law
 from topdown.model import Counts, Query, Support
 from topdown.plan import LevelPlan, Plan, PublicContext
 from topdown.privacy import BitSource, Sampler
 from topdown.privacy.ledger import MeasuredPart
-
-_ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +301,6 @@ def encode_part(context: PublicContext, part: PartPlan, drawn: DrawnAnswers) -> 
     first, last = part.nodes[[0, -1]].tolist()
     codes = codes_to_arrow(context.geography.levels[part.depth].codes[first : last + 1])
     n_nodes, n_queries = len(part.nodes), len(level.measurements)
-    offsets = np.concatenate(([0], np.cumsum(drawn.sizes))).astype(np.int32)
     columns = {
         "level": _dictionary_column(np.zeros(n_nodes * n_queries), [level.name]),
         "node": _dictionary_column(
@@ -311,16 +309,29 @@ def encode_part(context: PublicContext, part: PartPlan, drawn: DrawnAnswers) -> 
         "query": _dictionary_column(
             np.tile(np.arange(n_queries), n_nodes), [m.query for m in level.measurements]
         ),
-        "answers": pa.ListArray.from_arrays(pa.array(offsets), pa.array(drawn.answers), type=_ANSWERS),
+        "answers": listed(drawn.sizes, drawn.answers),
         "variance_numerator": _repeated_column([m.variance.numerator for m in level.measurements], n_nodes),
         "variance_denominator": _repeated_column(
             [m.variance.denominator for m in level.measurements], n_nodes
         ),
     }
     schema = pa.schema([pa.field(name, array.type, nullable=False) for name, array in columns.items()])
-    table = pa.table(list(columns.values()), schema=schema)
-    stamps = _part_stamps(context.plan, part)
-    return parquet_bytes("topdown.measurements", table, stamps, part.n_group * n_queries)
+
+    def written(columns: dict[str, pa.Array]) -> bytes:
+        table, stamps = pa.table(list(columns.values()), schema=schema), _part_stamps(context.plan, part)
+        return parquet_bytes("topdown.measurements", table, stamps, part.n_group * n_queries)
+
+    if (
+        IS_COMPILED and n_nodes > part.n_group
+    ):  # a form of lists is tried first: worth it where it occurs again
+        cuts = range(part.n_group * n_queries, len(drawn.sizes), part.n_group * n_queries)
+        forms = [form for group in np.split(drawn.sizes, cuts) if (form := list_form(group.tobytes()))]
+        if len(forms) == len(cuts) + 1:
+            empty = written(columns | {"answers": listed(np.zeros_like(drawn.sizes), drawn.answers[:0])})
+            packed = filled(empty, list(columns).index("answers"), forms, drawn.answers)
+            if packed is not None:
+                return packed
+    return written(columns)
 
 
 def has_form_of_part(context: PublicContext, part: PartPlan, data: bytes) -> bool:

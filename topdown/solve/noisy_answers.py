@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from topdown.arrays import Ints
 from topdown.errors import CertificateError, ConfigError
 from topdown.formats.caps import PLAN_BYTES, read_json, read_plain
+from topdown.formats.packed_lists import IS_COMPILED, LISTS, list_form
 from topdown.formats.release_documents import TABLE_VERSIONS
 from topdown.model import Exact
 from topdown.plan import Plan, PublicContext, exact_table_names, read_exact_table
@@ -96,7 +97,6 @@ class AnswersInMemory:
 
 
 KEPT_OPEN = 4  # parts, in each process
-_ANSWERS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ class MeasurementParts:
     def __init__(self, release: Path, plan: Plan, n_groups: int | None = 8) -> None:
         self.release, self.plan, self._n_groups = Path(release), plan, n_groups
         self._cache: OrderedDict[tuple[int, int, int], RowGroup] = OrderedDict()
-        self._parts: OrderedDict[tuple[int, Path], pq.ParquetFile] = OrderedDict()
+        self._parts: OrderedDict[tuple[int, Path], tuple[pq.ParquetFile, pa.NativeFile]] = OrderedDict()
 
     def __reduce__(self) -> tuple[type[MeasurementParts], tuple[Path, Plan, int | None]]:
         return type(self), (self.release, self.plan, self._n_groups)
@@ -244,18 +244,19 @@ class MeasurementParts:
         is_stated = all(stated.get(key.encode()) == value.encode() for key, value in due.items())
         return is_stated and queries == [m.query for m in level.measurements]
 
-    def _part(self, level_index: int, path: Path) -> pq.ParquetFile:
-        """Return an open part; one that another process opened is left to that. ValueError: it was exchanged."""
+    def _part(self, level_index: int, path: Path) -> tuple[pq.ParquetFile, pa.NativeFile]:
+        """Return an open part and its bytes; another process has its own. ValueError: it was exchanged."""
         key = (os.getpid(), path)
         if key not in self._parts:
             while len(self._parts) >= KEPT_OPEN:
-                self._parts.popitem(last=False)[1].close()
+                self._parts.popitem(last=False)[1][1].close()
+            data = pa.OSFile(str(path))
             file = pq.ParquetFile(
-                path, page_checksum_verification=True, pre_buffer=False, read_dictionary=["node", "query"]
+                data, page_checksum_verification=True, pre_buffer=False, read_dictionary=["node", "query"]
             )
             if not self.is_of(level_index, file.metadata):
                 raise ValueError
-            self._parts[key] = file
+            self._parts[key] = file, data
         self._parts.move_to_end(key)
         return self._parts[key]
 
@@ -263,10 +264,19 @@ class MeasurementParts:
         level, path = self.plan.levels[level_index], self.path(level_index, int(rows.part[k]))
         codes = rows.codes_in(k)
         try:
-            table = self._part(level_index, path).read_row_group(
-                int(rows.group[k]), columns=["node", "query", "answers"], use_threads=False
-            )
-            (lists,) = table.column("answers").chunks  # combining them would copy it
+            file, data = self._part(level_index, path)
+            sizes = np.tile([m.n_answers for m in level.measurements], len(codes))
+            unpacked = _unpacked(file, data, int(rows.group[k]), sizes)
+            columns = ["node", "query", "answers"] if unpacked is None else ["node", "query"]
+            table = file.read_row_group(int(rows.group[k]), columns=columns, use_threads=False)
+            values: NDArray[np.signedinteger[Any]]
+            offsets, is_even = np.concatenate(([0], np.cumsum(sizes))), True
+            if unpacked is None:
+                (lists,) = table.column("answers").chunks  # combining them would copy it
+                values, found = lists.values.to_numpy(zero_copy_only=True), lists.offsets.to_numpy()
+                offsets, is_even = found.astype(np.int64), np.array_equal(found, offsets)
+            else:
+                values = unpacked
             queries = [m.query for m in level.measurements]
             due = {
                 "node": (codes, np.repeat(np.arange(len(codes)), len(queries))),
@@ -274,16 +284,22 @@ class MeasurementParts:
             }
             sound = (
                 all(_holds(table.column(name).combine_chunks(), *texts) for name, texts in due.items())
-                and lists.type == _ANSWERS
+                and file.schema_arrow.field("answers").type == LISTS
             )
         except (OSError, pa.ArrowException, ValueError, LookupError, AttributeError):
             sound = False
         if not sound:
             raise damaged_measurements(path)
-        offsets = lists.offsets.to_numpy().astype(np.int64)
-        sizes = np.tile([m.n_answers for m in level.measurements], len(codes))
-        is_even = np.array_equal(offsets, np.concatenate(([0], np.cumsum(sizes))))
-        return RowGroup(path, lists.values.to_numpy(zero_copy_only=True), offsets, is_even)
+        return RowGroup(path, values, offsets, is_even)
+
+
+def _unpacked(file: pq.ParquetFile, data: pa.NativeFile, group: int, sizes: Ints) -> NDArray[np.int32] | None:
+    """Return the answers of a row group whose lists have these lengths; None where Arrow has to read them."""
+    form = list_form(sizes.tobytes()) if IS_COMPILED and file.num_row_groups > 1 else None
+    if form is None:
+        return None
+    answers = file.metadata.row_group(group).column(file.schema_arrow.get_field_index("answers"))
+    return form.values(data.read_at(answers.total_compressed_size, answers.data_page_offset))
 
 
 def _narrowed(group: RowGroup) -> RowGroup:
