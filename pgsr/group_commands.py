@@ -53,7 +53,7 @@ from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, bold
-from topdown.errors import EXIT_OK, typed
+from topdown.errors import EXIT_OK, quoted
 from topdown.privacy.ledger import LedgerLocation
 from topdown.progress import Report
 from topdown.verify.findings import verify_result
@@ -256,7 +256,7 @@ def release_command(
         charged = figures.loss(made.calibration.loss_name, made.charged)
         text = f"Stopped after the release was written. {charged} is spent"
         said_when_stopped.set(
-            lambda: StoppedRun(text, f"look at it with: pgsr verify {typed(made.folder)}", charged)
+            lambda: StoppedRun(text, f"look at it with: pgsr verify {quoted(made.folder)}", charged)
         )
     _show_release(screen, made)
     return EXIT_OK
@@ -302,7 +302,7 @@ def _show_release(screen: Screen, made: Release) -> None:
         )
         return
     screen.last(f"Release written to {made.folder}", symbol=OK)
-    screen.next((f"pgsr verify {typed(made.folder)}", "check it from its files alone"))
+    screen.next((f"pgsr verify {quoted(made.folder)}", "check it from its files alone"))
 
 
 def _step_line(secret: dict[str, Any]) -> tuple[str, str]:
@@ -355,7 +355,7 @@ def report_command(
     if check:
         return show_report_check(screen, check_group_report(folder, out), out)
     made = write_group_report(folder, out, language=language, force=force)
-    return show_report(screen, made, f"pgsr report {typed(folder)}")
+    return show_report(screen, made, f"pgsr report {quoted(folder)}")
 
 
 @command(

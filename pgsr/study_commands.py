@@ -40,7 +40,7 @@ from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import decimal
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import FAIL, OK, Column, Span, numbers
-from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, typed
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, quoted
 from topdown.notebook import Chart
 from topdown.output_paths import refuse_existing
 from topdown.privacy.exact_values import fixed, significant
@@ -338,8 +338,8 @@ def synth_command(screen: Screen, *, shape: str, seed: int, out: Path) -> int:
     screen.document(made)
     screen.last(f"Made-up {shape} data in {out}: {made.groups:,} groups. No real household is in it.")
     screen.next(
-        (f"pgsr ledger new {typed(out / 'run.toml')}", "make the ledger of these data, once"),
-        (f"pgsr release {typed(out / 'run.toml')}", "make a release of them"),
+        (f"pgsr ledger new {quoted(out / 'run.toml')}", "make the ledger of these data, once"),
+        (f"pgsr release {quoted(out / 'run.toml')}", "make a release of them"),
     )
     return EXIT_OK
 

@@ -141,13 +141,13 @@ def disk_error(
     return shown
 
 
-def typed(path: object) -> str:
+def quoted(path: object) -> str:
     """Return a path as one word of a command line that somebody pastes into a POSIX shell."""
     text = f"./{path}" if str(path).startswith("-") else str(path)
     if text.isascii() and all(c.isalnum() or c in "@%+=:,./_-" for c in text):
         return text
-    quoted = "'" + text.replace("'", "'\"'\"'") + "'"
-    return quoted.replace("\u00a0", in_octal("\u00a0"))  # which a screen shows as a blank
+    word = "'" + text.replace("'", "'\"'\"'") + "'"
+    return word.replace("\u00a0", in_octal("\u00a0"))  # which a screen shows as a blank
 
 
 def in_octal(command: str) -> str:

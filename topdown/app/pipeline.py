@@ -17,7 +17,7 @@ from topdown import __version__
 from topdown.app.preflight import preflight, remove_preflight
 from topdown.app.resource_needs import check_memory, check_open_files
 from topdown.arrays import Ints
-from topdown.errors import CertificateError, typed
+from topdown.errors import CertificateError, quoted
 from topdown.formats.command_documents import GenerateResult, Measure
 from topdown.formats.release_documents import CertifiedPrivacy
 from topdown.measure import measurement
@@ -113,7 +113,7 @@ def check_base(prepared: PreparedRun, base: Path, report: Report = silent) -> No
         raise CertificateError(
             f"the base release {base} fails its verification ({checks.failed})",
             code="V164",
-            fix=f"see: topdown verify {typed(base)}; nothing was spent",
+            fix=f"see: topdown verify {quoted(base)}; nothing was spent",
         )
     check_one_ledger(prepared)
     extend.check_stages(prepared.context, extend.find_patterns(prepared.context))
@@ -224,7 +224,7 @@ def finish_release(
         raise CertificateError(
             f"the finished release fails its own verification ({checks.failed}); do not publish it",
             code="V900",
-            fix=f"see: topdown verify {typed(out)} --all; the noise is kept, nothing more is spent by trying again",
+            fix=f"see: topdown verify {quoted(out)} --all; the noise is kept, nothing more is spent by trying again",
         )
     plan = context.plan
     return GenerateResult(

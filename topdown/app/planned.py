@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from topdown import app
 from topdown.app.calls import PathText, leaves_in_memory, path_of, public_function, require_finished
 from topdown.app.resource_needs import check_memory
-from topdown.errors import ConfigError, typed
+from topdown.errors import ConfigError, quoted
 from topdown.formats.caps import PLAN_BYTES, read_json
 from topdown.formats.common import Neighbours
 from topdown.formats.plan_documents import ChangedValue, Implied, PlanSummary
@@ -430,13 +430,13 @@ def opened_again(path: Path, leaves: MemoryTable | None = None) -> Planned:
     prepared = prepare(Path(os.path.normpath(path.parent / name)), leaves=leaves)
     found = changes(saved, prepared.plan)
     if found:
-        n_more, all_of_them = len(found) - 6, f"topdown plan --diff {typed(path)}"
+        n_more, all_of_them = len(found) - 6, f"topdown plan --diff {quoted(path)}"
         more = [("", f"and {n_more} more: {all_of_them}")] if n_more > 0 else []
         raise ConfigError(
             f"{prepared.path} no longer gives the plan saved in {path}",
             code="C082",
             details=(*(("changed", change_text(change)) for change in found[:6]), *more),
-            fix=f"undo the changes, or make the plan again: topdown plan {typed(prepared.path)}",
+            fix=f"undo the changes, or make the plan again: topdown plan {quoted(prepared.path)}",
         )
     return Planned(prepared)
 

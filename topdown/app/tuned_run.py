@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from topdown.app.calls import PathText, path_of, public_function
 from topdown.app.plan_summary import mean_deviations
-from topdown.errors import ConfigError, InternalError, typed
+from topdown.errors import ConfigError, InternalError, quoted
 from topdown.formats.accuracy_documents import Tune, TunedDeviation, TunedLevel, TunedQuery
 from topdown.formats.strict_toml import exact_text, toml_text
 from topdown.output_paths import refuse_existing, refuse_needed, write_new
@@ -58,7 +58,7 @@ def tune_run(
         raise ConfigError(
             f"{target} is not in the folder of {source}, to which its paths are relative",
             code="C215",
-            fix=f"use --out {typed(source.parent / target.name)}",
+            fix=f"use --out {quoted(source.parent / target.name)}",
         )
     refuse_existing(target, force=force)
     asked = Goals() if wished is None else load_goals(wished, prepared.plan)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topdown.arrays import Bools
-from topdown.errors import ConfigError, TopdownError, typed
+from topdown.errors import ConfigError, TopdownError, quoted
 from topdown.file_names import checked_name
 from topdown.formats.common import USUAL_NEIGHBOURS, Neighbours
 from topdown.formats.strict_toml import add_location, locating_errors, toml_text
@@ -269,8 +269,8 @@ def _check_base_given(run: RunFile, path: Path, base: Path | None) -> None:
             f"{path} extends a release",
             code="C097",
             file=str(path),
-            fix=f"use: topdown extend {typed(path)} --base RELEASE --out DIR; to look first: "
-            f"topdown plan {typed(path)} --base RELEASE",
+            fix=f"use: topdown extend {quoted(path)} --base RELEASE --out DIR; to look first: "
+            f"topdown plan {quoted(path)} --base RELEASE",
         )
     if run.base is not None and law_of_mechanism(run.mechanism).has_delta:
         raise ConfigError(

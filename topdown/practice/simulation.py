@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from topdown import __version__
 from topdown.arrays import Ints
-from topdown.errors import ConfigError, typed
+from topdown.errors import ConfigError, quoted
 from topdown.file_names import file_sha256
 from topdown.formats.accuracy_documents import LevelError, QueryError, SimulationErrors, SizeError, Truth
 from topdown.formats.report_parts import SIZES
@@ -105,7 +105,7 @@ def _release_origin(folder: Path, reason: str) -> Origin:
             f"{folder} is no release that passes its verification ({checks.failed})",
             code="C121",
             file=str(folder),
-            fix=f"see: topdown verify {typed(folder)}; simulate on a published release or on made-up records; "
+            fix=f"see: topdown verify {quoted(folder)}; simulate on a published release or on made-up records; "
             "nothing was drawn",
         )
     name = read_plan(folder / "plan.json").release.id

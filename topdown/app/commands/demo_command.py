@@ -18,7 +18,7 @@ from topdown.app.screens.console import Screen
 from topdown.app.screens.figures import accuracy_lines
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import bold
-from topdown.errors import EXIT_OK, ConfigError, typed
+from topdown.errors import EXIT_OK, ConfigError, quoted
 from topdown.output_paths import is_filled, refuse_release
 from topdown.progress import Event
 from topdown.resources import bundled_root
@@ -91,10 +91,10 @@ def demo_command(screen: Screen, *, out: Path, schema: str, workers: int | None)
         ]
     )
     screen.next(
-        (f"topdown verify {typed(folder)}", "check it from its files alone"),
-        (f"cat {typed(out / 'README.txt')}", "what each file is"),
+        (f"topdown verify {quoted(folder)}", "check it from its files alone"),
+        (f"cat {quoted(out / 'README.txt')}", "what each file is"),
         (
-            f"topdown plan {typed(source / ('run.toml' if base is None else 'base.toml'))}",
+            f"topdown plan {quoted(source / ('run.toml' if base is None else 'base.toml'))}",
             "what was measured, at what cost",
         ),
         ("topdown init --help", "start with your own data"),

@@ -17,7 +17,7 @@ from topdown.app.commands.command import command
 from topdown.app.commands.options import ANY_PATH, FOLDER
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import bold
-from topdown.errors import EXIT_OK, ConfigError, typed
+from topdown.errors import EXIT_OK, ConfigError, quoted
 from topdown.file_names import checked_path
 from topdown.formats.command_documents import Init, LedgerPlace
 from topdown.inputs.sources import containing_file, locate_table
@@ -178,8 +178,8 @@ def init_command(
     for path in missing:
         screen.warn(f"{path} does not exist yet")
     if place is None:
-        screen.warn(f"no ledger was made: {near} does not exist yet; then: topdown ledger new {typed(out)}")
-    screen.next((f"topdown plan {typed(out)}", "what it would measure, at what cost; edit the file first"))
+        screen.warn(f"no ledger was made: {near} does not exist yet; then: topdown ledger new {quoted(out)}")
+    screen.next((f"topdown plan {quoted(out)}", "what it would measure, at what cost; edit the file first"))
     return EXIT_OK
 
 

@@ -16,7 +16,7 @@ from topdown.app.commands.options import FILE, FOLDER
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import WARN, bold
-from topdown.errors import EXIT_OK, BudgetError, ConfigError, typed
+from topdown.errors import EXIT_OK, BudgetError, ConfigError, quoted
 from topdown.formats.command_documents import LedgerState
 from topdown.formats.strict_toml import exact_text
 from topdown.privacy.ledger import (
@@ -142,7 +142,7 @@ def ledger_command(screen: Screen, *, action: Action, source: Path, told: Told) 
     state = ledger_state(place, action, app.load_run_file(source).ledger.limits)
     show_ledger(screen, place, state, head=told.head)
     if action == "new":
-        screen.next((f"topdown plan {typed(source)}", "what a release would cost"))
+        screen.next((f"topdown plan {quoted(source)}", "what a release would cost"))
     return EXIT_OK
 
 

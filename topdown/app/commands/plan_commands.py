@@ -16,7 +16,7 @@ from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import Column, bold, numbers
-from topdown.errors import EXIT_OK, DataError, typed
+from topdown.errors import EXIT_OK, DataError, quoted
 
 EXIT_DIFFERS = 5
 
@@ -161,8 +161,8 @@ def plan_command(
     where = f"Not saved ({unsaved}; --out FILE saves it elsewhere)" if unsaved else f"Saved to {target}"
     screen.say(f"Nothing is spent yet. {where}; to run {exactly}:")
     if screen.talks:
-        line = f"topdown generate {typed(run_file if unsaved else target)} --out release/"
-        more = base and f"topdown extend {typed(run_file)} --base {typed(base)} --out more/"
+        line = f"topdown generate {quoted(run_file if unsaved else target)} --out release/"
+        more = base and f"topdown extend {quoted(run_file)} --base {quoted(base)} --out more/"
         screen.out.commands([(more or line, "")])
     return EXIT_OK
 
@@ -214,7 +214,7 @@ def tune_command(screen: Screen, run_file: Path, *, out: Path, goals: Path | Non
         "simulate it first."
     )
     screen.next(
-        (f"topdown simulate {typed(out)} --truth FILE --out try/", "its errors on made-up or public records")
+        (f"topdown simulate {quoted(out)} --truth FILE --out try/", "its errors on made-up or public records")
     )
     return EXIT_OK
 

@@ -15,7 +15,7 @@ from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import Column, bold, numbers
-from topdown.errors import EXIT_OK, typed
+from topdown.errors import EXIT_OK, quoted
 from topdown.formats.command_documents import LevelSize, Synth
 from topdown.output_paths import refuse_existing
 
@@ -87,12 +87,12 @@ def synth_command(screen: Screen, run: Path | None, *, out: Path, levels: str, *
     screen.pairs(
         [(str(made.records), f"{made.n_rows:,} rows"), (str(made.leaves), f"{made.n_empty:,} areas empty")]
     )
-    made_run = typed(made.run_file)
+    made_run = quoted(made.run_file)
     if run is not None:
-        line = f"topdown simulate {typed(run)} --truth {typed(made.records)} --out try/"
+        line = f"topdown simulate {quoted(run)} --truth {quoted(made.records)} --out try/"
         screen.next((line, "how far off its releases would be"))
     elif made.base_run_file is not None:
-        line = f"topdown generate {typed(made.base_run_file)} --out base/"
+        line = f"topdown generate {quoted(made.base_run_file)} --out base/"
         more = f"topdown extend {made_run} --base base/ --out release/"
         screen.next(
             (line, "the release that the other one extends"), (more, "the release with all attributes")

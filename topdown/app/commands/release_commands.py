@@ -27,7 +27,7 @@ from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.progress_bars import follow
 from topdown.app.screens.text_layout import bold
-from topdown.errors import EXIT_OK, typed
+from topdown.errors import EXIT_OK, quoted
 
 if TYPE_CHECKING:
     from topdown import GenerateResult
@@ -57,11 +57,11 @@ def _line(
     name: str, source: Path, spending: Spending, base: Path | None, beside: PublishedFiles | None
 ) -> str:
     """Return the command that goes on with a run in its folder, with the same noise and the same files beside it."""
-    below = "" if base is None else f" --base {typed(base)}"
+    below = "" if base is None else f" --base {quoted(base)}"
     more = " --csv" if beside and beside["csv"] else ""
     if beside and beside["language"] != "en":
-        more += f" --report-language {typed(beside['language'] or 'none')}"
-    return f"topdown {name} {typed(source)}{below} --out {typed(spending.out)} --resume{more}"
+        more += f" --report-language {quoted(beside['language'] or 'none')}"
+    return f"topdown {name} {quoted(source)}{below} --out {quoted(spending.out)} --resume{more}"
 
 
 SOLVING = ("Processes for solving; default: one a core.", "Solve here, or on a Ray cluster.")
@@ -115,7 +115,7 @@ def show_release(screen: Screen, made: GenerateResult) -> None:
     """Show a finished release."""
     screen.document(made)
     screen.blank()
-    n, folder = made.checks.n_checks, typed(f"{made.release}{os.sep}")
+    n, folder = made.checks.n_checks, quoted(f"{made.release}{os.sep}")
     seconds, memory = sum(made.seconds.values()), figures.size(made.peak_memory_bytes)
     screen.last(
         "Release ", bold(made.release_id), f" in {folder}, {figures.seconds(seconds)}, at most {memory}"

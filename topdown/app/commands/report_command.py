@@ -12,7 +12,7 @@ from topdown.app.commands.command import command, with_options
 from topdown.app.commands.options import ANY_PATH
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import FAIL, bold
-from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, typed
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, quoted
 from topdown.formats.command_documents import Exported, ReportChecked, ReportWritten
 from topdown.output_paths import write_new
 
@@ -37,7 +37,7 @@ def show_report(screen: Screen, made: ReportWritten, command: str) -> int:
         bold(made.release),
         f" in {made.out}: {made.n_numbers:,} numbers, {made.n_bytes:,} bytes",
     )
-    screen.next((f"{command} --out {typed(made.out)} --check", "compare it with the release again"))
+    screen.next((f"{command} --out {quoted(made.out)} --check", "compare it with the release again"))
     return EXIT_OK
 
 
@@ -97,8 +97,8 @@ def report_command(
     made = app.write_report(release, out, language=language, force=force, **outlines)
     own = outlines["boundaries"]
     key = outlines["boundary_key"]
-    same = "" if own is None else f" --boundaries {typed(own)} --boundary-key {typed(key)}"
-    return show_report(screen, made, f"topdown report {typed(release)}{same}")
+    same = "" if own is None else f" --boundaries {quoted(own)} --boundary-key {quoted(key)}"
+    return show_report(screen, made, f"topdown report {quoted(release)}{same}")
 
 
 def show_report_check(screen: Screen, found: ReportChecked, out: Path) -> int:

@@ -17,7 +17,7 @@ from topdown.app.commands.spending import confirm
 from topdown.app.screens import figures
 from topdown.app.screens.console import Screen
 from topdown.app.screens.text_layout import FAIL, OK, Column, bold
-from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, typed
+from topdown.errors import EXIT_CHECK_FAILED, EXIT_OK, ConfigError, quoted
 
 if TYPE_CHECKING:
     from topdown.app.private_choice import Asked, QuestionArguments
@@ -150,8 +150,8 @@ def _show_choice(screen: Screen, asked: ChoiceRequest, out: Path, made: Selectio
         f"{n:,} chosen, in {out}{os.sep}, for {figures.loss('epsilon', asked.epsilon)} of one {unit}, {relation}"
     )
     screen.next(
-        (f"topdown verify {typed(out)}{os.sep}", "what an auditor would run"),
-        (f"topdown audit --ledger {typed(asked.prepared.ledger_path)}", "with all that was released"),
+        (f"topdown verify {quoted(out)}{os.sep}", "what an auditor would run"),
+        (f"topdown audit --ledger {quoted(asked.prepared.ledger_path)}", "with all that was released"),
     )
 
 

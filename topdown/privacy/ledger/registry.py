@@ -37,7 +37,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from topdown.errors import BudgetError, typed
+from topdown.errors import BudgetError, quoted
 from topdown.privacy.ledger.book import ZEROS, Book, line_hash, read_lines, seal, time_text
 from topdown.privacy.ledger.durable import REAL_DISK, Disk
 from topdown.privacy.ledger.ledger_records import Attested, LedgerBinding, from_fields, to_fields
@@ -407,7 +407,7 @@ def is_newest(path: Path, book: Book, folder: Path | None = None, disk: Disk = R
                 f"knows record {found.mark.records - 1}: what would be stated leaves out what was charged since",
                 code="B061",
                 file=str(path),
-                fix=f"use the ledger itself: --ledger {typed(found.ledger_path)}",
+                fix=f"use the ledger itself: --ledger {quoted(found.ledger_path)}",
             ) from None
         return True
     if folder is not None:
