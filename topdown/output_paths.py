@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -146,7 +146,11 @@ def _begun_elsewhere(part: Path, asked: Path) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
+        shutil.rmtree(part, ignore_errors=True)
+        with suppress(
+            OSError
+        ):  # gone as a folder, or never begun: a file system that is only read says so again
+            part.unlink()
         if isinstance(error, OSError):
             error.filename = str(error.filename or part).replace(str(part), str(asked), 1)
         raise

@@ -53,7 +53,7 @@ class PublishedFiles(TypedDict):
     language: str | None
 
 
-def _line(
+def _command_to_go_on(
     name: str, source: Path, spending: Spending, base: Path | None, beside: PublishedFiles | None
 ) -> str:
     """Return the command that goes on with a run in its folder, with the same noise and the same files beside it."""
@@ -102,7 +102,7 @@ def generate_command(
     Reads the confidential records, draws the noise, and never needs them again.
     """
     executor, planned = solving.executor, app.opened_again(source)
-    go_on = _line("generate", source, spending, None, published) + solving.text
+    go_on = _command_to_go_on("generate", source, spending, None, published) + solving.text
     with spending_run(screen, planned, spending, go_on, log_json) as asked:
         out = spending.out
         made = topdown.generate(planned, out, workers=executor, **published, **asked)
@@ -164,7 +164,7 @@ def extend_command(
     the same records, charged to the same ledger.
     """
     executor, planned = solving.executor, app.opened(source, base)
-    go_on = _line("extend", source, spending, base, published) + solving.text
+    go_on = _command_to_go_on("extend", source, spending, base, published) + solving.text
     with spending_run(screen, planned, spending, go_on) as asked:
         out = spending.out
         made = topdown.extend(planned, base, out, workers=executor, **published, **asked)
@@ -200,7 +200,7 @@ def measure_command(
     same of extend, and topdown extend --resume goes on.
     """
     planned = app.opened_again(source) if base is None else app.opened(source, base)
-    out, go_on = spending.out, _line("measure", source, spending, base, None)
+    out, go_on = spending.out, _command_to_go_on("measure", source, spending, base, None)
     with spending_run(screen, planned, spending, go_on) as asked:
         made = app.measure(planned, out, base=base, workers=workers or cores(), **asked)
         asked["report"].close()
@@ -210,7 +210,7 @@ def measure_command(
         screen.last(
             f"Measured in {out}{os.sep}, {spent} charged, {figures.seconds(sum(made.seconds.values()))}"
         )
-        make = _line("generate" if base is None else "extend", source, spending, base, None)
+        make = _command_to_go_on("generate" if base is None else "extend", source, spending, base, None)
         screen.next((make, "make the release; no records needed"))
     return EXIT_OK
 
