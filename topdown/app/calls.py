@@ -98,6 +98,7 @@ def require_finished(folder: Path) -> None:
                 f"{folder} is not a finished release: it has no {name}",
                 code="C088",
                 fix="resume the run that writes it, or copy the whole release",
+                file=str(folder / name),
             )
 
 
