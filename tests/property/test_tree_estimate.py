@@ -22,7 +22,7 @@ from topdown.errors import InternalError
 from topdown.model import Query, parse_query
 from topdown.plan import load_invariants, load_schema, load_settings
 from topdown.resources import find
-from topdown.solve import Lattice, make_lattice, product_query
+from topdown.solve import Lattice, make_lattice, query_of_labels
 from topdown.solve.tree import (
     ExactAtRoot,
     answer_variance,
@@ -71,7 +71,7 @@ def run(case: Case, exact: tuple[Query, Floats] | None = None) -> Fast:
     found = gls.estimate_tree(tree, case.answers)
     known = []
     if exact is not None:
-        query = product_query(lattice, exact[0])
+        query = query_of_labels(lattice, exact[0].labels)
         known = [ExactAtRoot(query, spread_evenly(lattice, query, exact[1][exact[0].labels[lattice.cell]]))]
     x0, v0 = condition_on_root(tree, found.linear[0][0][0], found.alone[0][0][0], known)
     covariances = down_covariances(tree, v0)
@@ -146,7 +146,7 @@ def test_gram_of_labels_is_the_gram_of_components() -> None:
             labels = query.labels[lattice.cell].reshape(-1)
             expected = (labels[:, None] == labels[None, :]).astype(float)
             assert np.array_equal(
-                expected, dense(lattice, product_query(lattice, query).gram(lattice)).round(12)
+                expected, dense(lattice, query_of_labels(lattice, query.labels).gram(lattice)).round(12)
             )
 
 

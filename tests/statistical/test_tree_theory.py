@@ -11,7 +11,7 @@ from tests.helpers.tree_census import on_one_pattern
 from topdown.app import mean_deviations
 from topdown.plan import PublicContext, RunFileAnswers, prepare, run_file_text
 from topdown.practice import uniform_deviations
-from topdown.solve import product_query
+from topdown.solve import query_of_labels
 from topdown.solve.tree import (
     LatticeForm,
     answer_variance,
@@ -54,7 +54,7 @@ def linear(context: PublicContext, form: LatticeForm) -> dict[tuple[str, str], f
             ]
             v = own * (1 - 1 / np.maximum(m, 1)) + v[level.parent] / np.maximum(m, 1) ** 2
         for name in QUERIES:
-            query = product_query(lattice, context.plan.query(name))
+            query = query_of_labels(lattice, context.plan.query(name).labels)
             chosen = [1 if query.kept >> a & 1 else n for a, n in enumerate(lattice.sizes)]
             groups = np.unique(query.group[t])
             found = [

@@ -28,7 +28,7 @@ from topdown.formats.strict_toml import add_location, locating_errors, read_toml
 from topdown.plan import Plan, PublicContext, RunFile
 from topdown.plan.settings import EstimatesTable, LevelTable, Pass
 from topdown.progress import Event, Report, silent
-from topdown.solve import product_query
+from topdown.solve import query_of_labels
 from topdown.solve.tree import LatticeForm, axis_factors, open_values, regular_inverse
 
 EXACT = 1e-9  # variance, relative to the largest, from which an answer counts as exact
@@ -118,12 +118,14 @@ def uniform_deviations(context: PublicContext, form: LatticeForm, names: Sequenc
     for level in plan.levels:
         # What a query of share 1 of the whole loss tells: weights grow in proportion to the loss.
         weights = [float(1 / (m.variance * (m.loss / plan.loss))) for m in level.measurements]
-        quadratics = [product_query(lattice, plan.query(m.query)).gram(lattice) for m in level.measurements]
+        quadratics = [
+            query_of_labels(lattice, plan.query(m.query).labels).gram(lattice) for m in level.measurements
+        ]
         grams.append(
             np.array([w * g[:, dense[:, None], dense] for w, g in zip(weights, quadratics, strict=True)])
         )
     known = [
-        product_query(lattice, plan.query(e.query))
+        query_of_labels(lattice, plan.query(e.query).labels)
         for e in plan.invariants.exact
         if plan.levels[0].name == e.level
     ]
@@ -134,7 +136,7 @@ def uniform_deviations(context: PublicContext, form: LatticeForm, names: Sequenc
         exact.append(table[table.any(axis=1)])
     forms, places = [], []
     for i, name in enumerate(names):
-        query = product_query(lattice, plan.query(name))
+        query = query_of_labels(lattice, plan.query(name).labels)
         chosen = [1 if query.kept >> a & 1 else n for a, n in enumerate(lattice.sizes)]
         groups = (np.unique(query.group[dense])[:, None] == query.group[dense]).astype(np.float64)
         form_of_answer = np.einsum("c,gd,ge->gcde", axis_factors(lattice, chosen), groups, groups)

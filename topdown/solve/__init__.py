@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         separating_weight,
         worst_violation,
     )
-    from topdown.solve.lattice import Lattice, information, make_lattice, product_query
+    from topdown.solve.lattice import Lattice, information, make_lattice, query_of_labels
     from topdown.solve.least_squares.kernels_admm import project_base, project_segments
     from topdown.solve.noisy_answers import (
         AnswersInMemory,

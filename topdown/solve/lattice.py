@@ -174,25 +174,8 @@ def make_lattice(
     )
 
 
-def product_query(lattice: Lattice, query: Query) -> ProductQuery:
-    """Return a query in lattice form.
-
-    Raises:
-        ValueError: it recodes a product attribute.
-    """
-    axes = {name: i for i, name in enumerate(lattice.product)}
-    kept = 0
-    for factor in query.factors:
-        if factor.attribute in axes:
-            if factor.group_of != tuple(range(lattice.sizes[axes[factor.attribute]])):
-                raise ValueError(f"query {query.name!r} recodes {factor.attribute!r}")
-            kept |= 1 << axes[factor.attribute]
-    labels = query.labels[lattice.cell[:, 0]]
-    return ProductQuery(np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int64), kept)
-
-
-def query_of_labels(lattice: Lattice, labels: Ints) -> ProductQuery:
-    """Return a query in lattice form from the answer of every cell, int64 (n_cells,).
+def query_of_labels(lattice: Lattice, labels: NDArray[np.signedinteger[Any]]) -> ProductQuery:
+    """Return a query in lattice form from the answer of every cell (n_cells,).
 
     Raises:
         ValueError: it recodes a product attribute.
@@ -262,7 +245,7 @@ def information(lattice: Lattice, queries: Sequence[Query], weights: Sequence[fl
     matrices = np.zeros((lattice.n_components, lattice.n_dense, lattice.n_dense))
     labels, first = [], 0
     for query, weight in zip(queries, weights, strict=True):
-        matrices += weight * product_query(lattice, query).gram(lattice)
+        matrices += weight * query_of_labels(lattice, query.labels).gram(lattice)
         labels.append(first + query.labels[lattice.cell].astype(np.int64))
         first += query.n_answers
     return Information(matrices, tuple(labels), tuple(weights))

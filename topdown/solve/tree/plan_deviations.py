@@ -12,7 +12,7 @@ import numpy as np
 
 from topdown.arrays import Floats, Ints
 from topdown.plan import Plan, PublicContext
-from topdown.solve.lattice import Lattice, product_query
+from topdown.solve.lattice import Lattice, query_of_labels
 from topdown.solve.tree.coverage import LatticeForm, lattice_form
 from topdown.solve.tree.tree_estimate import (
     LEAVES_AT_ONCE,
@@ -114,7 +114,7 @@ def expected_deviations(context: PublicContext) -> tuple[ExpectedDeviations, ...
         return ()
     plan, lattice = context.plan, form.lattice
     names = dict.fromkeys(["total"] + [m.query for level in plan.levels for m in level.measurements])
-    asked = {name: product_query(lattice, plan.query(name)) for name in names}
+    asked = {name: query_of_labels(lattice, plan.query(name).labels) for name in names}
     sums = {(depth, name): [0.0, 0] for depth in range(len(plan.levels)) for name in names}
     for depth, values, v in _covariances(context, form):
         for name, query in asked.items():
@@ -160,6 +160,6 @@ def _root_covariances(plan: Plan, lattice: Lattice, tree: Covariances) -> Floats
     nothing = np.zeros((len(values), lattice.n_product))
     known = []
     for exact in plan.invariants.exact:
-        query = product_query(lattice, plan.query(exact.query))
+        query = query_of_labels(lattice, plan.query(exact.query).labels)
         known.append(ExactAtRoot(query, np.zeros((query.n_groups, lattice.n_product))))
     return condition_on_root(tree, nothing, nothing, known)[1]
