@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -120,6 +120,28 @@ def _sample_file(lists: pa.ListArray) -> bytes:
     with pq.ParquetWriter(sink, schema, **TABLE_OPTIONS["topdown.measurements"]) as writer:
         writer.write_table(pa.table(list(columns.values()), schema=schema), row_group_size=len(lists))
     return sink.getvalue()
+
+
+def file_of_lists(
+    write: Callable[[pa.ListArray], bytes], lengths: Ints, values: NDArray[np.int32], n_rows: int, column: str
+) -> bytes:
+    """Return the file that `write` makes of a column of lists, which are packed here where that gives the same bytes.
+
+    Args:
+        write: writes the file with such a column by Arrow. lengths, values: see `listed`.
+        n_rows: lists of a row group. column: name of the one that holds them.
+    """
+    cuts = range(n_rows, len(lengths), n_rows)
+    if IS_COMPILED and cuts:  # what a form is tried for is worth it where the form occurs again
+        found = [list_form(group.tobytes()) for group in np.split(lengths, cuts)]
+        forms = [form for form in found if form is not None]
+        if len(forms) == len(found):
+            empty = write(listed(np.zeros_like(lengths), values[:0]))
+            number = pq.read_schema(pa.BufferReader(empty)).get_field_index(column)
+            packed = filled(empty, number, forms, values)
+            if packed is not None:
+                return packed
+    return write(listed(lengths, values))
 
 
 def filled(empty: bytes, column: int, forms: Sequence[ListForm], values: NDArray[np.int32]) -> bytes | None:

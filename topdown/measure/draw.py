@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from topdown.arrays import Bools, Ints
 from topdown.errors import InternalError
-from topdown.formats.packed_lists import IS_COMPILED, filled, list_form, listed
+from topdown.formats.packed_lists import file_of_lists
 from topdown.inputs import codes_to_arrow, has_stamps, parquet_bytes
 from topdown.measure.confidential import noise_law
 from topdown.model import Counts, Query, Support
@@ -301,37 +301,23 @@ def encode_part(context: PublicContext, part: PartPlan, drawn: DrawnAnswers) -> 
     first, last = part.nodes[[0, -1]].tolist()
     codes = codes_to_arrow(context.geography.levels[part.depth].codes[first : last + 1])
     n_nodes, n_queries = len(part.nodes), len(level.measurements)
-    columns = {
-        "level": _dictionary_column(np.zeros(n_nodes * n_queries), [level.name]),
-        "node": _dictionary_column(
-            np.repeat(np.arange(n_nodes), n_queries), codes.take(pa.array(part.nodes - first))
-        ),
-        "query": _dictionary_column(
-            np.tile(np.arange(n_queries), n_nodes), [m.query for m in level.measurements]
-        ),
-        "answers": listed(drawn.sizes, drawn.answers),
-        "variance_numerator": _repeated_column([m.variance.numerator for m in level.measurements], n_nodes),
-        "variance_denominator": _repeated_column(
-            [m.variance.denominator for m in level.measurements], n_nodes
-        ),
-    }
-    schema = pa.schema([pa.field(name, array.type, nullable=False) for name, array in columns.items()])
+    node, query = np.repeat(np.arange(n_nodes), n_queries), np.tile(np.arange(n_queries), n_nodes)
+    variances, n_rows = [m.variance for m in level.measurements], part.n_group * n_queries
 
-    def written(columns: dict[str, pa.Array]) -> bytes:
-        table, stamps = pa.table(list(columns.values()), schema=schema), _part_stamps(context.plan, part)
-        return parquet_bytes("topdown.measurements", table, stamps, part.n_group * n_queries)
+    def write(answers: pa.ListArray) -> bytes:
+        columns = {
+            "level": _dictionary_column(np.zeros_like(node), [level.name]),
+            "node": _dictionary_column(node, codes.take(pa.array(part.nodes - first))),
+            "query": _dictionary_column(query, [m.query for m in level.measurements]),
+            "answers": answers,
+            "variance_numerator": _repeated_column([v.numerator for v in variances], n_nodes),
+            "variance_denominator": _repeated_column([v.denominator for v in variances], n_nodes),
+        }
+        fields = [pa.field(name, array.type, nullable=False) for name, array in columns.items()]
+        table = pa.table(list(columns.values()), schema=pa.schema(fields))
+        return parquet_bytes("topdown.measurements", table, _part_stamps(context.plan, part), n_rows)
 
-    if (
-        IS_COMPILED and n_nodes > part.n_group
-    ):  # a form of lists is tried first: worth it where it occurs again
-        cuts = range(part.n_group * n_queries, len(drawn.sizes), part.n_group * n_queries)
-        forms = [form for group in np.split(drawn.sizes, cuts) if (form := list_form(group.tobytes()))]
-        if len(forms) == len(cuts) + 1:
-            empty = written(columns | {"answers": listed(np.zeros_like(drawn.sizes), drawn.answers[:0])})
-            packed = filled(empty, list(columns).index("answers"), forms, drawn.answers)
-            if packed is not None:
-                return packed
-    return written(columns)
+    return file_of_lists(write, drawn.sizes, drawn.answers, n_rows, "answers")
 
 
 def has_form_of_part(context: PublicContext, part: PartPlan, data: bytes) -> bool:

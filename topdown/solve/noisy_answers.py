@@ -265,18 +265,9 @@ class MeasurementParts:
         codes = rows.codes_in(k)
         try:
             file, data = self._part(level_index, path)
-            sizes = np.tile([m.n_answers for m in level.measurements], len(codes))
-            unpacked = _unpacked(file, data, int(rows.group[k]), sizes)
-            columns = ["node", "query", "answers"] if unpacked is None else ["node", "query"]
-            table = file.read_row_group(int(rows.group[k]), columns=columns, use_threads=False)
-            values: NDArray[np.signedinteger[Any]]
-            offsets, is_even = np.concatenate(([0], np.cumsum(sizes))), True
-            if unpacked is None:
-                (lists,) = table.column("answers").chunks  # combining them would copy it
-                values, found = lists.values.to_numpy(zero_copy_only=True), lists.offsets.to_numpy()
-                offsets, is_even = found.astype(np.int64), np.array_equal(found, offsets)
-            else:
-                values = unpacked
+            group, sizes = int(rows.group[k]), np.tile([m.n_answers for m in level.measurements], len(codes))
+            values, offsets = _answers_of(file, data, group, sizes)
+            table = file.read_row_group(group, columns=["node", "query"], use_threads=False)
             queries = [m.query for m in level.measurements]
             due = {
                 "node": (codes, np.repeat(np.arange(len(codes)), len(queries))),
@@ -290,16 +281,22 @@ class MeasurementParts:
             sound = False
         if not sound:
             raise damaged_measurements(path)
+        is_even = np.array_equal(offsets, np.concatenate(([0], np.cumsum(sizes))))
         return RowGroup(path, values, offsets, is_even)
 
 
-def _unpacked(file: pq.ParquetFile, data: pa.NativeFile, group: int, sizes: Ints) -> NDArray[np.int32] | None:
-    """Return the answers of a row group whose lists have these lengths; None where Arrow has to read them."""
+def _answers_of(
+    file: pq.ParquetFile, data: pa.NativeFile, group: int, sizes: Ints
+) -> tuple[NDArray[np.int32], Ints]:
+    """Return the answers of a row group whose lists should have these lengths, and where each list begins and ends."""
     form = list_form(sizes.tobytes()) if IS_COMPILED and file.num_row_groups > 1 else None
-    if form is None:
-        return None
-    answers = file.metadata.row_group(group).column(file.schema_arrow.get_field_index("answers"))
-    return form.values(data.read_at(answers.total_compressed_size, answers.data_page_offset))
+    if form is not None:
+        column = file.metadata.row_group(group).column(file.schema_arrow.get_field_index("answers"))
+        values = form.values(data.read_at(column.total_compressed_size, column.data_page_offset))
+        if values is not None:
+            return values, np.concatenate(([0], np.cumsum(sizes)))
+    (lists,) = file.read_row_group(group, columns=["answers"], use_threads=False).column(0).chunks
+    return lists.values.to_numpy(zero_copy_only=True), lists.offsets.to_numpy().astype(np.int64)
 
 
 def _narrowed(group: RowGroup) -> RowGroup:
