@@ -74,8 +74,6 @@ if TYPE_CHECKING:
         clustering_of_large,
         constrained_estimate,
         fitted_totals,
-        rates_apart,
-        shared_noise,
         smooth_counts,
         whole_counts,
         whole_totals,
@@ -87,7 +85,9 @@ if TYPE_CHECKING:
         bridge,
         fit_differences,
         join_answers,
+        rates_apart,
         shrink_jointly,
+        variance_of_shared_noise,
     )
 
 __getattr__ = lazy_face(__name__, __file__)

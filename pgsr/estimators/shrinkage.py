@@ -53,7 +53,14 @@ from pgsr.estimators.kernels_paths import (
 )
 from pgsr.estimators.kernels_split import split, track_down
 from pgsr.estimators.large_groups import ColumnsAndRows
-from pgsr.estimators.sibling_covariance import MOST_SIZES, LeadingSizes, join_answers, shrink_jointly
+from pgsr.estimators.sibling_covariance import (
+    MOST_SIZES,
+    LeadingSizes,
+    join_answers,
+    rates_apart,
+    shrink_jointly,
+    variance_of_shared_noise,
+)
 from pgsr.hierarchy import Tree
 from pgsr.level_noise import Calibration
 from topdown.arrays import Floats, Ints, SingleTable
@@ -546,7 +553,7 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
             # As far as the prior counts, the error of its means goes on.
             spread[r, first:] += pull * pull * of_prior[first:]
             if from_parent and learned.any():
-                spread[r, first:] += shared_noise(learned, prior, answers.variance(level))[first:]
+                spread[r, first:] += variance_of_shared_noise(learned, prior, answers.variance(level))[first:]
             heard[r, first:] = 1.0 - np.minimum(spread[r, first:] / prior[first:], 1.0)
             # To the same extent counts vary as is likely, and not as widely as the prior allows.
             spread[r, first:] += pull * pull * (likely[first:] - prior[first:])
@@ -568,33 +575,6 @@ def _paths(answers: Answers, steady: Ints, body: Body) -> Paths:
                 rest = slice(leading, first)
                 smooth.append(SmoothPrior(r, rest, expected[rest].copy(), about[rest].copy()))
     return Paths(mean, variance, spread, heard, ratio, smooth)
-
-
-def shared_noise(learned: Floats, prior: Floats, variance: float) -> Floats:
-    """Return by how much counts vary more because their prior's means follow the noise of the answers they meet.
-
-    It is twice the covariance of both parts of their error, among sizes that are alike. At the frequency t of sizes an
-    answer weighs k = prior / (prior + variance w), w = 2 - 2 cos t: the mean over t of learned k (1 - k) variance w.
-    Slow twin: `shared_noise_of_sizes` in `tests/oracles/group_sizes.py`.
-
-    Args:
-        learned: covariance of what is expected and the noise of its own number, in variances of one answer.
-        prior: variance about what is expected.
-        variance: of one answer.
-    """
-    mean_weight = np.sqrt(prior / (prior + 4.0 * variance))
-    return np.asarray(0.5 * learned * prior * (1.0 - mean_weight) ** 2 * (2.0 + mean_weight))
-
-
-def rates_apart(tree: Tree, totals: Ints) -> Floats:
-    """Return how far rates of regions vary about their parents', in proportion to the variance of rates of siblings.
-
-    A parent's rate is the mean of its parts' by their shares, so that a part's differs from it with the variance
-    1 - 2 share + sum of squared shares.
-    """
-    shares = totals / np.maximum(totals[tree.parent], 1)
-    squares = np.bincount(tree.parent[1:], shares[1:] ** 2, tree.n_nodes)
-    return np.asarray(1.0 - 2.0 * shares + squares[tree.parent])
 
 
 def clustering_of_large(answers: Answers, tails: Floats, level: int) -> float:

@@ -325,3 +325,30 @@ def best_linear(
     along += (noise * narrow) ** 2 * (share[:, None] ** 2 * of_parent + unseen)
     beyond = (noise * narrow) ** 2 * unseen * (differ.likely - 1.0)
     return BestLinear(siblings.off - noise * inverse, basis, along, noise[:, :, None] * more, beyond)
+
+
+def variance_of_shared_noise(learned: Floats, prior: Floats, variance: float) -> Floats:
+    """Return by how much counts vary more because their prior's means follow the noise of the answers they meet.
+
+    It is twice the covariance of both parts of their error, among sizes that are alike. At the frequency t of sizes an
+    answer weighs k = prior / (prior + variance w), w = 2 - 2 cos t: the mean over t of learned k (1 - k) variance w.
+    Slow twin: `shared_noise_of_sizes` in `tests/oracles/group_sizes.py`.
+
+    Args:
+        learned: covariance of what is expected and the noise of its own number, in variances of one answer.
+        prior: variance about what is expected.
+        variance: of one answer.
+    """
+    mean_weight = np.sqrt(prior / (prior + 4.0 * variance))
+    return np.asarray(0.5 * learned * prior * (1.0 - mean_weight) ** 2 * (2.0 + mean_weight))
+
+
+def rates_apart(tree: Tree, totals: Ints) -> Floats:
+    """Return how far rates of regions vary about their parents', in proportion to the variance of rates of siblings.
+
+    A parent's rate is the mean of its parts' by their shares, so that a part's differs from it with the variance
+    1 - 2 share + sum of squared shares.
+    """
+    shares = totals / np.maximum(totals[tree.parent], 1)
+    squares = np.bincount(tree.parent[1:], shares[1:] ** 2, tree.n_nodes)
+    return np.asarray(1.0 - 2.0 * shares + squares[tree.parent])

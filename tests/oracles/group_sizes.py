@@ -279,7 +279,7 @@ def shared_noise_of_sizes(follows: float, prior: float, variance: float) -> floa
 
     Args:
         follows: derivative of each mean by the own number.
-        prior, variance: see `shared_noise`.
+        prior, variance: see `variance_of_shared_noise`.
     """
     n, unit = 201, np.eye(201)
     steps = np.diff(np.eye(n + 1), axis=0)

@@ -42,11 +42,11 @@ from pgsr.estimators import (
     mechanism_named,
     path_posterior,
     rates_apart,
-    shared_noise,
     shrink_jointly,
     smooth_counts,
     split_bounded,
     steady_tails,
+    variance_of_shared_noise,
     weigh_large,
     whole_counts,
     whole_totals,
@@ -390,7 +390,7 @@ def test_intervals_hold_where_every_size_differs_by_itself(epsilon):
 @settings(deadline=None, max_examples=15)
 def test_noise_that_prior_and_answers_share_is_that_of_dense_matrices(follows, prior, variance):
     """The closed form of an even row of sizes against the middle of 201 sizes; both answers of a number move it."""
-    made = shared_noise(np.array([2.0 * follows]), np.array([prior]), variance)
+    made = variance_of_shared_noise(np.array([2.0 * follows]), np.array([prior]), variance)
     assert made == pytest.approx(shared_noise_of_sizes(follows, prior, variance), rel=1e-6, abs=1e-9)
 
 
