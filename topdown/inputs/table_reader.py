@@ -549,7 +549,9 @@ def public_error(source: TableSource, problem: TableProblem, *, of_run: bool = T
             text, code, fix = f"{source} has two columns called {column!r}", "D004", "keep one of them"
         case "unread column":
             text, code = f"{source} has a column {column!r} that is not read", "D040"
-            fix = f"rename it to {problem.near!r} if it is that; otherwise " * bool(problem.near) + ignore
+            fix = (
+                f"rename it to {problem.near!r} if it is that; otherwise " if problem.near else ""
+            ) + ignore
         case "wrong type":
             text, code = text + f"column {column!r} holds {problem.text}, not {problem.near}", "D005"
             text += "; leading zeros may be lost" if problem.near == "text" else ""
